@@ -1,7 +1,7 @@
 """Nine worlds of harm that comes slowly, or in a shape of its own, to 400 nodes: whether people are told of each.
 
-Each is a history of faults, replayed with the shipped policy. What a reboot would hide must open a breaker, which asks
-a person. What is only a ticket is a ticket for each node (S4). The last world is an ordinary year, and opens none.
+Each is a history of faults, replayed with the shipped policy, in which nobody answers. Whatever the remedy is, it must
+open a breaker or a series, which asks a person, and stop there. The last world is an ordinary year, and opens none.
 """
 
 from __future__ import annotations
@@ -35,12 +35,16 @@ CLASSES = (XID, "gpu.xid.95", "gpu.xid.48", "gpu.xid.119", "gpu.nvlink.down", "g
 
 @dataclass(frozen=True)
 class World:
-    """What happens, and the least number of breakers that open, and of tickets; of breakers, none where 0."""
+    """What happens, and how often a person is asked about many nodes at once: at least, and at most.
+
+    `alone`: the most reboots and tickets of single nodes.
+    """
 
     what: str
     make: Callable[[], Iterator[Event]]
-    trips: int = 1
-    tickets: int = 0
+    least: int = 1
+    most: int = 3
+    alone: int = 20
 
 
 def happen(at: float, number: int, name: str, lasts: float = HOUR) -> Iterator[Event]:
@@ -84,14 +88,15 @@ def an_ordinary_year() -> Iterator[Event]:
 WORLDS = (
     World("S1: four nodes a day with XID 79, for 100 days", lambda: each_day(100, 4)),
     World("S2: eleven nodes a day with XID 79, three times round", lambda: each_day(109, 11)),
-    World("S3: sixty nodes a day, another class each day", lambda: each_day(9, 60, CLASSES)),
-    World("S4: every BMC unhealthy, one each 16 minutes", lambda: one_by_one("bmc.unhealthy", QUARTER, 0), 0, NODES),
+    World("S3: sixty nodes a day, another class each day", lambda: each_day(9, 60, CLASSES), 6, 28, 60),
+    World("S4: every BMC unhealthy, one each 16 minutes", lambda: one_by_one("bmc.unhealthy", QUARTER, 0)),
     World("S5: a GPU missing on every node, one each 16 minutes", lambda: one_by_one("gpu.missing", QUARTER, 0)),
-    World("S6: a GPU missing on every node at once", lambda: one_by_one("gpu.missing", 0, 0)),
-    World("S7: pulses of 39 nodes, 25 hours apart", lambda: in_pulses(10, 39, 25 * HOUR)),
+    World("S6: a GPU missing on every node at once", lambda: one_by_one("gpu.missing", 0, 0), most=1),
+    World("S7: pulses of 39 nodes, 25 hours apart", lambda: in_pulses(10, 39, 25 * HOUR), most=1),
     World("S8: one rack a day", lambda: in_pulses(30, RACK, DAY)),
-    World("S9: an ordinary year, in which clocks are set", an_ordinary_year, 0, 0),
+    World("S9: an ordinary year, in which clocks are set", an_ordinary_year, 0, 0, 259),
 )
+"""Where a series begins in a rack, one of each of two racks comes before that of the pool, which takes them in."""
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
@@ -106,13 +111,15 @@ def measurements(folder: Path) -> Iterator[Measurement]:
         played = run_replay(rules, collect_replay_nodes(cast, history.events, rules), history.events)
         answer = to_json(make_replay_answer(history, rules, CostModel(costs, "", history.says_use), played))
         trips, totals = len(answer["breaker_trips"]), answer["totals"]
-        made_of = {"tickets": float(totals["tickets"]), "reboots": float(totals["actions"].get("reboot", 0))}
+        alone = {"tickets": float(totals["tickets"]), "reboots": float(totals["actions"].get("reboot", 0))}
         faults = {event["node"] for event in events if event["event"] == "fault"}
         silent = faults - {decision["node"] for decision in answer["decisions"]}
-        opened = f"{world.what}: breakers that ask a person"
-        yield Measurement(opened, trips, "breakers", "at least" if world.trips else "at most", world.trips, made_of)
-        if world.tickets:
-            yield Measurement(f"{world.what}: tickets", totals["tickets"], "tickets", "at least", world.tickets)
+        asked = f"{world.what}: breakers and series that ask a person"
+        yield Measurement(asked, trips, "times", "at least", world.least)
+        yield Measurement(f"{asked}, no more than once about the same", trips, "times", "at most", world.most)
+        yield Measurement(
+            f"{world.what}: answers to single nodes", sum(alone.values()), "", "at most", world.alone, alone
+        )
         yield Measurement(f"{world.what}: nodes with a fault and no decision", len(silent), "nodes", "at most", 0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,7 @@ def test_as_json_both_verbs_say_the_same(ask):
     (told,) = json.loads(ask("breaker", "--format", "json"))["breakers"]
     assert told == {
         "pool": "h100-a",
+        "series": "",
         "reason": WAVE,
         "since": "2026-11-21T12:02:00.000000+00:00",
         "nodes": NODES,
@@ -103,10 +105,29 @@ def test_a_cleared_breaker_is_in_the_ledger_with_who_and_why(ask, fleet):
     assert "the breaker of pool h100-a was cleared by ann: the leaf is mended" in ask("history", "n0002", "--moves")
 
 
+def test_a_series_is_told_after_its_faults_and_answered_by_its_class(ask, fleet):
+    ledger, because = Ledger.open(fleet / ".assay" / "ledger.sqlite"), []
+    for name in ("n0005", "n0006"):
+        enrolled, fault, decision = history(name)
+        because = [decision.body["because"][0] | {"id": "h100-a/gpu.xid.79"}, decision.body["because"][1]]
+        held = replace(decision, body=decision.body | {"because": because})
+        over = {"fault": f"f-{name}", "because": "gone", "seen_up_to": 0}
+        ledger.append(enrolled, fault, held, LedgerEntry(f"o-{name}", at(3), "fault.cleared", name, over))
+    ledger.close()
+    wave, series = json.loads(ask("breaker", "--format", "json"))["breakers"]
+    assert (wave["nodes"], series["nodes"]) == (NODES, ["n0005", "n0006"])
+    assert series["clear"] == "assay breaker clear h100-a --class gpu.xid.79 --reason '…'"
+    assert 'assay_breaker_open{pool="h100-a"} 1.0' in ask("metrics").splitlines()
+    ask("breaker", "clear", "h100-a", "--class", "gpu.xid.79", "--reason", "the driver is rolled back")
+    assert "h100-a was cleared for gpu.xid.79 by ann: the driver is rolled back" in ask("history", "n0005", "--moves")
+    assert json.loads(ask("breaker", "--format", "json"))["breakers"] == []
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["byo-b", "--reason", "x"], "holds nothing back"),
+        (["h100-a", "--class", "gpu.xid.79", "--reason", "x"], "holds nothing back"),
         (["h100-z", "--reason", "x"], "there is no pool h100-z"),
         (["h100-a", "--reason", " "], "a reason is missing"),
     ],

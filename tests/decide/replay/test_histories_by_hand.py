@@ -83,8 +83,10 @@ def test_a_fault_during_the_verification_ends_it(replayed):
 def test_a_rack_loses_two_nodes_at_once_and_the_third_waits_for_room(replayed):
     names = [f"n{number}" for number in range(8)]
     listed = pool(*names) | pool(*(f"m{number}" for number in range(48)), rack="r2")
-    shown = [fault(0, name, "gpu.xid.79") for name in names[:4]]
-    over = [clear(60, name, "gpu.xid.79") for name in ("n0", "n1", "n3")]
+    # Four of one class would be a series of the rack.
+    classes = dict.fromkeys(names[:3], "gpu.xid.79") | {"n3": "gpu.xid.95"}
+    shown = [fault(0, name, shows) for name, shows in classes.items()]
+    over = [clear(60, name, classes[name]) for name in ("n0", "n1", "n3")]
     story = replayed([*shown, *over, clear(7200, "n2", "gpu.xid.79")], listed)
     assert moves(story, "n3") == [], "its fault was over before there was room"
     assert moves(story, "n0")[0] == moves(story, "n1")[0] == (0, "production", "production-reboot", "immediate")

@@ -82,7 +82,7 @@ def _has_open_business(node_state: NodeState) -> bool:
         or node_state.certified
         or node_state.unsettled_effects
         or any(effect.standing == "failed" for effect in effects)
-        or any(fault.is_open for fault in node_state.faults)
+        or any(fault.is_open or fault.open_series for fault in node_state.faults)
     )
 
 
@@ -360,6 +360,7 @@ class FleetSnapshotCache:
             fleet.observed_checks,
             quiet_counts=quiet_counts,
             traits=FaultWaveTraits(self.context),
+            pools={name: node.pool for name, node in fleet.nodes.items()},
             running_rollouts=frozenset([rollout.id] if rollout and rollout.status == "running" else []),
             rolling_nodes=rollout.unproven if rollout else frozenset(),
             settings_of_checks=self._settings_of_checks,

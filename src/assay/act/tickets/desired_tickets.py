@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from assay.act.effects.effect_journal import derive_effect_id
@@ -50,6 +51,7 @@ TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in")
 """The kinds of causes that a ticket answers."""
 FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND, BURN_IN_TICKET_KIND = "foreign", "breaker", "burn-in"
 """How the keys of tickets about others' cordons, about waves, and about burn-ins that prove nothing, begin."""
+SERIES_WAITS = "until then assay neither repairs nor tickets this class there, and adds nodes to this ticket"
 REPORTS_FOLDER = Path("reports")
 UNPROVED_SHOWN = 5
 
@@ -234,23 +236,27 @@ def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Co
 
 
 def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
-    """Yield one ticket for each pool of which the breaker holds back nodes, with the cause that they have in common."""
+    """Yield one ticket for each wave or series that holds back nodes, with the cause that they have in common."""
     views_by_name = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
+    held_hours = snapshot.policy.breaker.held_hours
     for breaker in list_open_breakers(view.node_state for view in views_by_name.values()):
         views = [views_by_name[name] for name in breaker.nodes]
+        title = breaker.reason.removeprefix("breaker: ").partition("; or ")[0]
+        faults = chain.from_iterable(view.node_state.faults for view in views if breaker.series)
+        severities: set[FaultSeverity] = {fault.severity for fault in faults if fault.open_series}
         yield Ticket(
-            **_make_identity(f"{BREAKER_TICKET_KIND}/{breaker.pool}"),
-            title=f"many nodes of pool {breaker.pool} fail at once",
+            **_make_identity(f"{BREAKER_TICKET_KIND}/{breaker.series or breaker.pool}"),
+            title=title if breaker.series else f"many nodes of pool {breaker.pool} fail at once",
             node=views[0].name,
             places=tuple(_make_place(view) for view in views),
             expected="it is known whether they have one cause, and what failed passes its checks again",
             seen=f"{breaker.reason}\nheld back: {format_list(breaker.nodes)}\n"
             f"cordoned: {format_list(breaker.cordoned) or 'none'}",
             verify=f"assay explain {views[0].name}",
-            severity="catastrophic",
+            severity=min(severities or {"catastrophic"}, key=SEVERITIES.index),
             steps="find what the nodes have in common: a driver, a firmware, a switch, a rack, a job\n"
             f"when it is mended, or is no common cause: {breaker.clear}\n"
-            f"what only a log told is answered after {snapshot.policy.breaker.held_hours:g} h, as far as limits allow",
+            f"{SERIES_WAITS if breaker.series else f'what only a log told is answered after {held_hours:g} h'}",
         )
 
 

@@ -78,6 +78,7 @@ def clear(
     ],
     reason: Reason,
     who: Who = "",
+    fault_class: Annotated[str, typer.Option("--class", metavar="CLASS", help="Only the series of this class.")] = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
@@ -90,22 +91,26 @@ def clear(
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
     operator = identify_operator(workspace, who, reason)
     states = workspace.read_node_states()
-    held = _find_held(workspace, states, pool)
-    entries = _make_entries(workspace, states, pool, operator)
+    held = _find_held(workspace, states, pool, fault_class)
+    entries = _make_entries(workspace, states, pool, operator, fault_class)
     appended = workspace.ledger.append(*entries)
     answer = ClearedBreakerAnswer(held, operator.reason, operator.who, operator.at, any(appended))
     count = format_count(len(held.nodes), "node")
-    line = f"the breaker of pool {pool} is cleared: the next rounds answer {count}, as far as the limits allow"
+    of_class = f" is cleared for {fault_class}" if fault_class else " is cleared"
+    line = f"the breaker of pool {pool}{of_class}: the next rounds answer {count}, as far as the limits allow"
     print_answer(answer, form, [line])
 
 
-def _find_held(workspace: Workspace, states: list[NodeState], pool: str) -> OpenBreaker:
-    """Return what the breaker of a pool holds. Raises AssayError for an unknown pool, and if it holds nothing."""
+def _find_held(workspace: Workspace, states: list[NodeState], pool: str, fault_class: str) -> OpenBreaker:
+    """Return what the breaker of a pool holds, of one class if one is named.
+
+    Raises AssayError for an unknown pool, and if it holds nothing.
+    """
     from assay.decide.moves.held_answers import list_open_breakers
 
-    held = {open_breaker.pool: open_breaker for open_breaker in list_open_breakers(states)}
-    if pool in held:
-        return held[pool]
+    for held in list_open_breakers(states):
+        if held.pool == pool and (not fault_class or fault_class in held.series.split("/")):
+            return held
     require_known(
         [pool], {*(state.pool for state in states), *(node.pool for node in workspace.fleet.nodes.values())}, "pool"
     )
@@ -113,17 +118,17 @@ def _find_held(workspace: Workspace, states: list[NodeState], pool: str) -> Open
 
 
 def _make_entries(
-    workspace: Workspace, states: list[NodeState], pool: str, operator: OperatorIdentity
+    workspace: Workspace, states: list[NodeState], pool: str, operator: OperatorIdentity, fault_class: str
 ) -> list[LedgerEntry]:
     """Return an entry for each node whose faults count for a wave. The same order, given twice, has the same ids."""
     from assay.decide.moves.held_answers import find_nodes_to_clear
 
     since = format_time(parse_time(operator.at) - hours(workspace.fleet.policy.breaker.longest_hours))
-    content = BreakerClearedEntry(pool, operator.who, operator.reason)
-    entries = []
+    content = BreakerClearedEntry(pool, operator.who, operator.reason, fault_class)
+    entries, one_class = [], [fault_class] if fault_class else []
     for state in find_nodes_to_clear(states, pool, since):
         faults = (f"{fault.id} {fault.no_wave}" for fault in state.faults)
-        ident = derive_id(content.kind, state.node, state.stay_id, state.deadline_held_at, *faults)
+        ident = derive_id(content.kind, state.node, state.stay_id, state.deadline_held_at, *faults, *one_class)
         entries.append(content.make_entry(ident, operator.at, state.node))
     return entries
 

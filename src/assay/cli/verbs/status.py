@@ -410,7 +410,7 @@ def _read_trust(workspace: Workspace, states: list[NodeState]) -> FleetTrust | N
 
 def _list_open_breakers(states: list[NodeState]) -> list[OpenBreaker]:
     """Return the open breakers. Most fleets have none, and need not load how they are found."""
-    if not any(state.is_held_by_breaker for state in states):
+    if not any(state.is_held_by_breaker or state.open_series for state in states):
         return []
     from assay.decide.moves.held_answers import list_open_breakers
 

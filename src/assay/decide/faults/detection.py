@@ -300,9 +300,9 @@ def _count_group(
         return None
     group.sort(key=_order_key)
     is_old = _is_of_ended_boot(node_state, group[0])
-    # After a repair, or the circuit breaker, it is another fault. A sighting of a boot that a repair ended belongs to a
+    # After a repair, or the wave of a pool, it is another fault. A sighting of a boot that a repair ended belongs to a
     # fault that is as old.
-    open_faults = (fault for fault in reversed(known) if fault.is_open and fault.response != "breaker")
+    open_faults = (fault for fault in reversed(known) if fault.is_open and not fault.is_held_by_wave)
     same = next((fault for fault in open_faults if node_state.is_repaired(fault) == is_old), None)
     if same:
         fault = extend(FaultObservation, same, node=node.name, marks=dict(same.marks))

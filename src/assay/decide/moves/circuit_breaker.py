@@ -7,9 +7,11 @@ what the nodes of a wave have in common. Pure.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import product
+from math import ceil
 
 from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_service
 from assay.decide.moves.fault_remedies import is_still_failing
@@ -31,10 +33,15 @@ TRAIT_ORDER = ("leaf", "rack", "spec commit", "firmware")
 
 @dataclass(frozen=True, slots=True)
 class OngoingWave:
-    """A wave that the breaker held and that goes on: the fault classes in it, and the reason in one line."""
+    """A wave that goes on: the fault classes in it, and the reason in one line.
+
+    A series has a name, and is of these `nodes`; without any, it is of the whole pool.
+    """
 
     classes: frozenset[str]
     reason: str
+    series: str = ""
+    nodes: frozenset[str] = frozenset()
 
 
 def find_new_waves(snapshot: FleetSnapshot) -> dict[str, str]:
@@ -57,13 +64,14 @@ def find_ongoing_waves(snapshot: FleetSnapshot) -> dict[str, OngoingWave]:
     return {pool: wave for pool, wave in pools.items() if wave}
 
 
-def find_class_waves(snapshot: FleetSnapshot) -> dict[str, list[OngoingWave]]:
-    """Return the pools in which one fault class came to many nodes within hours or days.
+def find_series(snapshot: FleetSnapshot) -> dict[str, list[OngoingWave]]:
+    """Return the series in each pool: one fault class came to many nodes within hours or days.
 
-    Such a wave holds back only its class: a driver's bug shows on a few nodes an hour, and on all in a week. A fault
-    that went without a repair does not count.
+    A series holds back only its class: a driver's bug shows on a few nodes an hour, and on all in a week. It is of the
+    whole pool, or of the nodes that have a rack, a firmware or another trait in common. A fault that ended without a
+    repair does not count, unless the series held it back. A series is open until a person answers.
     """
-    pools = {pool: _find_class_waves(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
+    pools = {pool: list(_find_series(snapshot, pool, views)) for pool, views in _group_serving_by_pool(snapshot)}
     return {pool: waves for pool, waves in pools.items() if waves}
 
 
@@ -135,21 +143,53 @@ def _list_counting(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[FaultRec
     return [fault for fault in faults if can_be_wave(breaker, fault.fault_class, fault.severity)]
 
 
-def _find_class_waves(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> list[OngoingWave]:
-    serving, waves = _count_serving(snapshot, pool, views), list[OngoingWave]()
-    for window in snapshot.policy.breaker.by_class:
+def _find_series(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> Iterator[OngoingWave]:
+    known = frozenset[str]().union(*(view.node_state.open_series for view in snapshot.nodes))
+    serving, shown = _count_serving(snapshot, pool, views), defaultdict[str, list[tuple[str, FaultRecord]]](list)
+    for view in views:
+        for fault in _list_counting(snapshot, view):
+            shown[fault.fault_class].append((view.name, fault))
+    windows = sorted(snapshot.policy.breaker.by_class, key=lambda window: -window.hours)
+    for (name, faults), window in product(sorted(shown.items()), windows):
         start = format_time(snapshot.now - hours(window.hours))
-        nodes: dict[str, dict[str, NodeSnapshot]] = defaultdict(dict)
-        for view in views:
-            for fault in _list_counting(snapshot, view):
-                if fault.arrived_at > start and (fault.is_open or fault.response == "acted"):
-                    nodes[fault.fault_class][view.name] = view
-        for name, hit in sorted(nodes.items()):
-            if is_wave(window, len(hit), serving) and not any(name in wave.classes for wave in waves):
-                text = f"{len(hit)} of {serving} serving nodes of pool {pool} showed {name} within {window.hours:g} h"
-                reason = f"breaker: {text}{_describe_likely_causes(snapshot, hit)}"
-                waves.append(OngoingWave(frozenset({name}), reason))
-    return waves
+        hit = {
+            node: fault
+            for node, fault in reversed(faults)
+            if fault.open_series or (fault.arrived_at > start and (fault.is_open or fault.response == "acted"))
+        }
+        members = {node for node, fault in hit.items() if fault.open_series}
+        groups = [("", frozenset(hit), serving), *_list_alike(snapshot, pool, hit, serving, window.min_nodes)]
+        for trait, nodes, size in groups:
+            series, fresh = f"{pool}/{name}{trait}", nodes - members if trait else nodes
+            if series in known or is_wave(window, len(fresh), size):
+                first = parse_time(min((hit[node].arrived_at for node in nodes), default=start))
+                within = max(window.hours, ceil((snapshot.now - first) / hours(1)))
+                least = "at least " if within > window.hours else ""  # what was repaired before counts for the window
+                text = f"breaker: {least}{len(nodes)} of {serving} serving nodes of pool {pool} showed {name}"
+                alike = f", all of {trait[1:]}" if trait else _describe_likely_causes(snapshot, nodes)
+                reason, of_nodes = f"{text} within {within:g} h{alike}", nodes if trait else frozenset[str]()
+                yield OngoingWave(frozenset({name}), reason, series, of_nodes)
+
+
+def _list_alike(
+    snapshot: FleetSnapshot, pool: str, hit: Collection[str], serving: int, least: int
+) -> list[tuple[str, frozenset[str], int]]:
+    """Return each trait of some of the nodes: those nodes, and how many of the pool have it, by a sample of the others.
+
+    First comes what most of them share, and of several traits, what the fewest others have.
+    """
+    if len(hit) < least:
+        return []
+    traits, groups = snapshot.traits, defaultdict[NodeTrait, set[str]](set)
+    names = sorted(name for name in traits if snapshot.pools.get(name) == pool and name not in hit)
+    others = [traits[name] for name in names[:: max(1, len(names) // MAX_NODES_COMPARED)]]
+    elsewhere, each_stands_for = _count_traits(others), (serving - len(hit)) / max(1, len(others))
+    for name in hit:
+        for trait in traits.get(name, ()):
+            groups[trait].add(name)
+    sizes = {trait: len(nodes) + round(elsewhere[trait] * each_stands_for) for trait, nodes in groups.items()}
+    ranked = sorted(groups, key=lambda trait: (-len(groups[trait]), sizes[trait], trait))
+    return [(f"/{' '.join(trait)}", frozenset(groups[trait]), sizes[trait]) for trait in ranked]
 
 
 def _find_ongoing_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> OngoingWave | None:
@@ -169,7 +209,7 @@ def _find_ongoing_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnaps
 
 def _is_still_present(view: NodeSnapshot, fault: FaultRecord) -> bool:
     """Whether a fault that the breaker held still exists. A check's fault does until newer evidence is judged."""
-    if not fault.is_open or fault.response != "breaker" or fault.no_wave or view.node_state.is_repaired(fault):
+    if not fault.is_open or not fault.is_held_by_wave or fault.no_wave or view.node_state.is_repaired(fault):
         return False
     return "check" in fault.marks or is_still_failing(view, fault)
 

@@ -16,7 +16,7 @@ from assay.decide.moves.proposals import Proposal, grant_proposal
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import EffectRecord, LostCordon, NodeState
 from assay.model.decision import CLOSING_ACTIONS, REPAIR_ACTIONS, STATE_CAUSE, ActionName, Decision, DecisionCause
-from assay.model.faults.fault_record import FaultRecord
+from assay.model.faults.fault_record import RACK_SERIES, FaultRecord
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.timestamps import format_duration, format_minute, hours, parse_time
@@ -273,5 +273,6 @@ def _is_lost(
     if not is_in_service(policy, node_state) or not view.profile.acts_on_faults:
         return False
     worst = [fault for fault in node_state.faults if fault.is_open and fault.severity == "catastrophic"]
-    unanswered = (fault for fault in worst if fault.response != "breaker" and not node_state.is_repaired(fault))
+    waits = (fault for fault in worst if fault.response != "breaker" or RACK_SERIES in fault.series)
+    unanswered = (fault for fault in waits if not node_state.is_repaired(fault))
     return any(not is_held_back(view, fault) for fault in unanswered)

@@ -28,7 +28,7 @@ from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.trust.gate import ask_trust
 from assay.model.decision import CONFIGURE_IDLE, FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
-from assay.model.faults.fault_record import FaultRecord
+from assay.model.faults.fault_record import RACK_SERIES, FaultRecord
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
 
@@ -126,9 +126,9 @@ class _PassBounds:
         return circuit_breaker.find_ongoing_waves(self._snapshot)
 
     @cached_property
-    def class_waves(self) -> Mapping[str, list[circuit_breaker.OngoingWave]]:
-        """The waves of single fault classes in each pool."""
-        return circuit_breaker.find_class_waves(self._snapshot)
+    def series(self) -> Mapping[str, list[circuit_breaker.OngoingWave]]:
+        """The series of single fault classes in each pool."""
+        return circuit_breaker.find_series(self._snapshot)
 
     @cached_property
     def deadline_waves(self) -> Mapping[str, str]:
@@ -138,12 +138,17 @@ class _PassBounds:
     @cached_property
     def short_racks(self) -> Mapping[cordons.RackPlace, cordons.ShortRack]:
         """The racks that lack nodes."""
-        return cordons.find_short_racks(self._snapshot, self._is_in_class_wave)
+        return cordons.find_short_racks(self._snapshot, self._is_in_wide_series)
 
-    def _is_in_class_wave(self, view: NodeSnapshot, fault: FaultRecord) -> bool:
-        """Whether a wave of its class holds a fault back from this pass on, so that no rack is cordoned for it."""
-        waves = self.class_waves.get(view.node.pool, [])
+    def _is_in_wide_series(self, view: NodeSnapshot, fault: FaultRecord) -> bool:
+        """Whether a series of more than its rack holds a fault back from this pass on: no rack is cordoned for it."""
+        waves = [wave for wave in self.list_series(view) if RACK_SERIES not in wave.series]
         return not fault.no_wave and any(fault.fault_class in wave.classes for wave in waves)
+
+    def list_series(self, view: NodeSnapshot) -> list[circuit_breaker.OngoingWave]:
+        """Return the series that may hold back what a node needs: first those of the whole pool."""
+        known = self.series.get(view.node.pool, [])
+        return [*(wave for wave in known if not wave.nodes), *(wave for wave in known if view.name in wave.nodes)]
 
 
 def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBounds) -> Iterator[Decision]:
@@ -206,10 +211,12 @@ def _collect_proposals(
 
 
 def _decide_record(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> Decision:
-    """Return a record. It asks for a ticket only if the profile allows tickets."""
+    """Return a record. It asks for a ticket only if the profile allows tickets; a series has one for all its nodes."""
     proposal, objection = ask_trust(snapshot, view, proposal)
     if objection:
         return refuse_proposal(snapshot, view, proposal, objection)
+    if proposal.remedy == "ticket" and (wave := _find_fault_wave(snapshot, view, proposal, bounds)):
+        return refuse_proposal(snapshot, view, proposal, wave)
     if is_correction(proposal):
         proposal = _limit_correction(snapshot, view, proposal, bounds)
     if proposal.remedy == "ticket" and "ticket" not in view.profile.actions:
@@ -270,11 +277,10 @@ def _find_pool_refusal(
     """Return what holds back the whole pool: a wave of faults or missed deadlines, or too many cordoned racks."""
     pool = view.node.pool
     is_rollout = proposal.rule_name == ROLLOUT_RULE and snapshot.policy_state_of(view).in_service
-    wave = _find_fault_wave(snapshot, view, proposal, bounds) if proposal.takes_out or is_rollout else ""
-    if not wave and proposal.is_deadline and not view.node_state.is_deadline_free:
-        wave = bounds.deadline_waves.get(pool, "")
-    if wave:
-        return DecisionCause("breaker", pool, wave)
+    if (proposal.takes_out or is_rollout) and (wave := _find_fault_wave(snapshot, view, proposal, bounds)):
+        return wave
+    if proposal.is_deadline and not view.node_state.is_deadline_free and (late := bounds.deadline_waves.get(pool)):
+        return DecisionCause("breaker", pool, late)
     if proposal.rule_name.startswith(RACK_RULE_PREFIX):
         short = bounds.short_racks.get(view.node.rack_place)
         if short and short.limit_reason:
@@ -282,23 +288,29 @@ def _find_pool_refusal(
     return None
 
 
-def _find_fault_wave(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> str:
-    """Return the wave that holds back a proposal: a new wave holds all, an ongoing one only its own fault classes.
+def _find_fault_wave(
+    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds
+) -> DecisionCause | None:
+    """Return what holds back a proposal: a new wave holds all moves, an ongoing one or series its own fault classes.
 
-    What an ongoing wave has held for as long as it may goes on, as far as limits allow. So does what came before a
-    person cleared the breaker.
+    What a wave has held for as long as it may goes on, as far as limits allow. So does what came before a person
+    cleared the breaker. A fault that a wave holds is left to it, and begins no series.
     """
-    if wave := bounds.new_waves.get(view.node.pool):
-        return wave
+    pool = view.node.pool
+    if proposal.timing != "record" and (new := bounds.new_waves.get(pool)):
+        return DecisionCause("breaker", pool, new)
     causes = {fault for cause in proposal.causes for fault in cause.fault_ids}
     faults = [fault for fault in view.node_state.faults if fault.id in causes]
     if faults and all(fault.no_wave or fault_remedies.is_released(snapshot, view, fault) for fault in faults):
-        return ""
-    ongoing, classes = bounds.ongoing_waves.get(view.node.pool), {fault.fault_class for fault in faults}
+        return None
+    ongoing, classes = bounds.ongoing_waves.get(pool), {fault.fault_class for fault in faults}
     if ongoing and classes <= ongoing.classes:
-        return ongoing.reason
-    by_class = bounds.class_waves.get(view.node.pool, []) if classes else []
-    return next((wave.reason for wave in by_class if classes <= wave.classes), "")
+        return DecisionCause("breaker", pool, ongoing.reason)
+    series = {name: wave for wave in reversed(bounds.list_series(view) if classes else []) for name in wave.classes}
+    if not classes or not classes <= series.keys():
+        return None
+    wave, is_of_wave = series[faults[0].fault_class], any(fault.is_held_by_wave for fault in faults)
+    return DecisionCause("breaker", pool if is_of_wave else wave.series, wave.reason)
 
 
 def _find_limited_state(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> str:

@@ -70,7 +70,12 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
 
 def find_unanswered_faults(view: NodeSnapshot) -> list[FaultRecord]:
     """Return the open faults that no decision has acted on yet, and that appeared after the last repair."""
-    return [fault for fault in view.node_state.faults if fault.is_open and _needs_answer(view, fault)]
+    unrepaired = (fault for fault in view.node_state.faults if fault.is_open and not view.node_state.is_repaired(fault))
+    return [
+        fault
+        for fault in unrepaired
+        if (is_still_failing(view, fault) if fault.is_held_by_wave else fault.response == "")
+    ]
 
 
 def list_released_faults(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[FaultRecord]:
@@ -82,11 +87,11 @@ def list_released_faults(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[Fa
 def is_released(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
     """Whether the breaker has held a fault as long as it may. It holds what checks see as long as they see it.
 
-    A fault that was cleared, and held again by a new wave, is free when that wave is over.
+    A fault that was cleared, and held again by a new wave, is free when that wave is over. A series ends by a person.
     """
     if fault.response == "breaker" and fault.no_wave:
         return not is_still_failing(view, fault)  # that is an answer of its own
-    if fault.response != "breaker" or "check" in fault.marks:
+    if not fault.is_held_by_wave or "check" in fault.marks:
         return False
     seen = {
         (recorded.outcome.fault, recorded.outcome.subject)
@@ -121,6 +126,12 @@ def make_fault_cause(fault: FaultRecord) -> DecisionCause:
     return DecisionCause("fault", fault.id, f"{fault.fault_class} on {fault.subject}{times}{detail}")
 
 
+def is_for_people(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
+    """Whether the policy's rule for a fault moves no node."""
+    kind, in_use = (fault.fault_class, fault.severity, fault.blame), view.jobs is None or bool(view.jobs)
+    return snapshot.policy.find_fault_rule(view.node_state.state, *kind, in_use)[1].timing == "record"
+
+
 def make_fault_keys(fault: FaultRecord) -> tuple[str, ...]:
     """Return the identity keys of a proposal for a fault. A cleared breaker lets the same be decided anew."""
     return (fault.id, fault.severity, *([fault.no_wave] if fault.no_wave else []))
@@ -133,14 +144,6 @@ def shorten_fault_causes(causes: Sequence[DecisionCause]) -> tuple[DecisionCause
         return tuple(causes)
     more = DecisionCause("faults", " ".join(cause.id for cause in rest), f"and {len(rest)} more faults")
     return (*causes[:MAX_FAULT_CAUSES], more)
-
-
-def _needs_answer(view: NodeSnapshot, fault: FaultRecord) -> bool:
-    if view.node_state.is_repaired(fault):
-        return False
-    if fault.response == "breaker":
-        return is_still_failing(view, fault)
-    return fault.response == ""
 
 
 def _sort_worst_first(faults: Iterable[FaultRecord]) -> list[FaultRecord]:

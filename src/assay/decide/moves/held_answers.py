@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from assay.decide.moves.blast_radius_limits import LimitCapacity, is_only_held
-from assay.decide.moves.fault_remedies import make_fault_cause, make_fault_keys, shorten_fault_causes
+from assay.decide.moves.fault_remedies import is_for_people, make_fault_cause, make_fault_keys, shorten_fault_causes
 from assay.decide.moves.proposals import Proposal, grant_proposal
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
@@ -29,12 +29,14 @@ class OpenBreaker:
 
     pool: str
     """The pool whose breaker it is."""
+    series: str
+    """What a series is of: pool/class, with /trait where its nodes share one; "" for a wave of the pool."""
     reason: str
     """Why it is open."""
     since: str
     """Since when it holds nodes back: ISO 8601 with the offset of UTC."""
     nodes: tuple[str, ...]
-    """The nodes whose repair it holds back."""
+    """The nodes whose repair it holds back; of a series also those whose fault has ended since."""
     cordoned: tuple[str, ...]
     """Those of them that are cordoned meanwhile, so that no new job starts there."""
     clear: str
@@ -42,27 +44,32 @@ class OpenBreaker:
 
 
 def list_open_breakers(node_states: Iterable[NodeState]) -> list[OpenBreaker]:
-    """Return the breakers that hold nodes back, by pool."""
-    held: dict[str, list[NodeState]] = defaultdict(list)
-    for node_state in node_states:
-        if node_state.is_held_by_breaker:
-            held[node_state.pool].append(node_state)
-    return [
-        _describe_open_breaker(pool, sorted(states, key=lambda state: state.node))
-        for pool, states in sorted(held.items())
-    ]
+    """Return the breakers that hold nodes back, by pool: its wave, then each series. A wider series takes in others."""
+    held: dict[tuple[str, str], list[tuple[str, str, NodeState]]] = defaultdict(list)
+    for state in node_states:
+        if state.deadline_held_at:
+            held[state.pool, ""].append((state.deadline_held_at, state.deadline_held_at, state))
+        for fault in state.faults:
+            if fault.open_series or fault in state.faults_held_by_breaker:
+                held[state.pool, fault.series].append((fault.arrived_at, fault.responded_at, state))
+    for pool, series in sorted(held):
+        if (whole := (pool, "/".join(series.split("/")[:2]))) != (pool, series) and whole in held:
+            held[whole] += held.pop((pool, series))
+    return [_describe_open_breaker(pool, series, members) for (pool, series), members in sorted(held.items())]
 
 
-def _describe_open_breaker(pool: str, states: list[NodeState]) -> OpenBreaker:
-    times = [fault.responded_at for state in states for fault in state.faults_held_by_breaker]
-    times += [state.deadline_held_at for state in states if state.deadline_held_at]
+def _describe_open_breaker(pool: str, series: str, members: list[tuple[str, str, NodeState]]) -> OpenBreaker:
+    states, newest = {state.node: state for *_, state in members}, max(members, key=lambda member: member[0])[2]
+    one_class = f"--class {series.split('/')[1]} " if series else ""
+    texts = [cause.text for each in newest.decisions.values() for cause in each.causes if cause.id == (series or pool)]
     return OpenBreaker(
         pool=pool,
-        reason=max(state.breaker_reason for state in states),
-        since=min(times),
-        nodes=tuple(state.node for state in states),
-        cordoned=tuple(state.node for state in states if is_only_held(state)),
-        clear=f"assay breaker clear {pool} --reason '…'",
+        series=series,
+        reason=texts[-1] if texts else newest.breaker_reason,
+        since=min(held_at for _, held_at, _ in members),
+        nodes=tuple(sorted(states)),
+        cordoned=tuple(sorted(node for node, state in states.items() if is_only_held(state))),
+        clear=f"assay breaker clear {pool} {one_class}--reason '…'",
     )
 
 
@@ -72,7 +79,9 @@ def find_nodes_to_clear(node_states: Iterable[NodeState], pool: str, since: str)
         state
         for state in node_states
         if state.pool == pool
-        and (state.is_held_by_breaker or any(fault.is_open or fault.arrived_at > since for fault in state.faults))
+        and (
+            state.deadline_held_at or state.open_series or any(f.is_open or f.arrived_at > since for f in state.faults)
+        )
     ]
 
 
@@ -91,7 +100,8 @@ def cordon_refused_node(
 def cordon_held_node(snapshot: FleetSnapshot, view: NodeSnapshot, capacity: LimitCapacity) -> Decision | None:
     """Return the cordon of a node that found no room when the breaker held it; None if there still is none."""
     node_state = view.node_state
-    faults, withdrawn = node_state.faults_held_by_breaker, node_state.withdrawn
+    withdrawn = node_state.withdrawn
+    faults = [fault for fault in node_state.faults_held_by_breaker if not is_for_people(snapshot, view, fault)]
     is_opened_by_hand = withdrawn is not None and withdrawn.by not in node_state.decisions
     if not faults or node_state.hold or is_opened_by_hand or not view.profile.acts_on_faults:
         return None

@@ -370,7 +370,7 @@ class _ResultFormatter:
             weighted_node_hours=None if weighted is None else round(weighted, 3),
             node_hours=_split_node_hours(exposure),
             breaker_trips=tuple(
-                ReplayedTrip(self.time(trip.at), trip.pool, self.text(trip.because), trip.nodes)
+                ReplayedTrip(self.time(trip.at), trip.pool.partition("/")[0], self.text(trip.because), trip.nodes)
                 for trip in played.trips
             ),
         )

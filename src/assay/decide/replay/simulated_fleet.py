@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from assay.decide.faults.detection import FaultObservation, count_sightings, drop_secondary_sightings
@@ -165,6 +165,8 @@ class SimulatedFleet:
         self._quiet: Counter[PoolRack] = Counter(
             {(pool, "", ""): count for pool, count in cast.unlisted_counts.items()}
         )
+        self._pools = {name: node.pool for name, node in cast.nodes.items()}
+        self._racks = {name: frozenset({("rack", f"{n.site}/{n.rack}")}) for name, n in cast.nodes.items()}
         self._touched = set(self.simulated_nodes)
         self._memory = max(ONE_HOUR, timedelta(hours=rules.policy.breaker.longest_hours))
         for actor in self.simulated_nodes.values():
@@ -276,7 +278,8 @@ class SimulatedFleet:
         self._activate(needed)
         views = tuple(self.node_snapshot(name) for name in self._active)
         rules = self._rules
-        return FleetSnapshot(now, rules.policy, views, rules.lines, quiet_counts=self._quiet, trust=rules.trust)
+        bare = FleetSnapshot(now, rules.policy, views, rules.lines, quiet_counts=self._quiet, trust=rules.trust)
+        return replace(bare, traits=self._racks, pools=self._pools)
 
     def rack_companions(self, names: Collection[str]) -> set[str]:
         """Return all nodes in the racks of these nodes, for racks that are one machine."""
@@ -295,6 +298,7 @@ class SimulatedFleet:
             serves
             and node_state.pending is None
             and not actor.has_failures
+            and not node_state.open_series
             and now - actor.last_disturbed_at > self._memory
         )
 

@@ -103,12 +103,13 @@ class BreakerWatch:
         return tuple(BreakerTrip(at, pool, reason, tuple(names)) for at, pool, reason, names in self._trips)
 
     def hold(self, node: str, pool: str, because: str, now: datetime) -> None:
-        """Remember a node that the breaker of a pool holds back."""
+        """Remember a node that the breaker of a pool holds back, or a series."""
         if pool not in self._open:
             self._open[pool] = []
             self._trips.append((now, pool, because.removeprefix("breaker: "), self._open[pool]))
         self._open[pool].append(node)
-        self.look_again_at(pool, now + self._window)
+        if "/" not in pool:  # a series is open until a person answers, and here nobody does
+            self.look_again_at(pool, now + self._window)
 
     def look_again_at(self, pool: str, at: datetime) -> None:
         """Let the checks look again at a pool whose breaker is open, unless they will before."""
@@ -125,7 +126,7 @@ class BreakerWatch:
         actors = self._stage.simulated_nodes
         failing = {name for name, actor in actors.items() if actor.node.pool == pool and self._run_checks(name, now)}
         snapshot = self._stage.fleet_snapshot(now, failing)
-        finders = (circuit_breaker.find_new_waves, circuit_breaker.find_ongoing_waves, circuit_breaker.find_class_waves)
+        finders = (circuit_breaker.find_new_waves, circuit_breaker.find_ongoing_waves, circuit_breaker.find_series)
         if not any(pool in find(snapshot) for find in finders):
             del self._open[pool]
             return failing
@@ -317,7 +318,8 @@ class ReplaySimulator:
             self._waiting.add(name)
         if cause.kind == "breaker":
             self._breakers.hold(name, cause.id, cause.text, self._now)
-            self._agenda.add(self._now + hours(self._policy.breaker.held_hours) + ONE_SECOND, "look", name)
+            if cause.id == self._stage.simulated_nodes[name].node.pool:
+                self._agenda.add(self._now + hours(self._policy.breaker.held_hours) + ONE_SECOND, "look", name)
 
     def _advance(self, name: str) -> None:
         """Do the next step for a node: its outstanding effects, else its suites, else the certification by a person."""

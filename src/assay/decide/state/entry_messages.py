@@ -395,7 +395,8 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     operator.DeclinedEntry: lambda entry, _: f"declined by {entry.who}: {entry.reason}",
     operator.OrderOutlivedEntry: lambda entry, _: f"waits for a person: {entry.reason}",
     operator.BreakerClearedEntry: lambda entry, _: (
-        f"the breaker of pool {entry.pool} was cleared by {entry.who}: {entry.reason}"
+        f"the breaker of pool {entry.pool} was cleared{entry.fault_class and f' for {entry.fault_class}'} "
+        f"by {entry.who}: {entry.reason}"
     ),
     operator.CommitAcceptedEntry: lambda entry, _: f"acts on commit {entry.commit[:12]}, signed by {entry.signer}",
     rollout.CommitAdoptedEntry: _format_adopted_commit,

@@ -61,8 +61,9 @@ class FleetSnapshot:
 
     `lines` is `Fleet.lines`; with it a decision names the line of its rule. `known_issues` holds expired ones too.
     `observing_checks` are the ids of checks that decide nothing yet. `traits` are, by node name, what a node may have
-    in common with others; only an open breaker reads it. `running_rollouts` are the ids of the rollouts whose orders
-    may be carried out now. `rolling_nodes` do not match their spec because a rollout has not reached them yet.
+    in common with others, and `pools` the pool of each; only an open breaker reads them. `running_rollouts` are the ids
+    of the rollouts whose orders may be carried out now. `rolling_nodes` do not match their spec because a rollout has
+    not reached them yet.
     `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
     `proofs` are, by fault, the parts of a load and the checks that prove its repair. `trust` says how far automation
     goes. `refused_zaps` says, by node, why a zap would be refused.
@@ -76,6 +77,7 @@ class FleetSnapshot:
     observing_checks: frozenset[str] = frozenset()
     quiet_counts: Mapping[PoolRack, int] = field(default_factory=dict)
     traits: Mapping[str, NodeTraits] = field(default_factory=dict)
+    pools: Mapping[str, str] = field(default_factory=dict)
     running_rollouts: frozenset[str] = frozenset()
     rolling_nodes: frozenset[str] = frozenset()
     settings_of_checks: Mapping[str, frozenset[str]] = field(default_factory=dict)

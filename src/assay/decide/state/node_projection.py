@@ -181,8 +181,12 @@ def _apply_withdrawal(state: NodeState, entry: LedgerEntry) -> NodeState:
 def _set_responses(state: NodeState, causes: tuple[DecisionCause, ...], response: FaultResponse, at: str) -> NodeState:
     """Set the response to the faults among the causes. A fault that moved the node keeps that response."""
     named = {ident for cause in causes for ident in cause.fault_ids}
+    held_by = next((cause.id for cause in causes if cause.kind == "breaker"), "")
+    series = "" if held_by == state.pool else held_by
     faults = tuple(
-        replace(fault, response=response, responded_at=at) if fault.id in named and fault.response != "acted" else fault
+        replace(fault, response=response, responded_at=at, series=series)
+        if fault.id in named and fault.response != "acted"
+        else fault
         for fault in state.faults
     )
     return change_state(state, faults=faults)
@@ -231,6 +235,7 @@ def _apply_fault(state: NodeState, entry: LedgerEntry) -> NodeState:
         seq=entry.seq,
         arrived_at=known.arrived_at if known and known.is_open else format_time(entry.at),
         no_wave=known.no_wave if known and known.is_open else "",
+        series=known.series if known else "",
     )
     boots = state.known_boots | list_boots(fault.marks)
     return change_state(state, faults=_put(state.faults, record), known_boots=boots)
@@ -304,20 +309,23 @@ def _apply_certification(state: NodeState, entry: LedgerEntry) -> NodeState:
 
 
 def _apply_cleared_breaker(state: NodeState, entry: LedgerEntry) -> NodeState:
-    """Count the faults so far for no wave, and let what the breaker held back be answered."""
+    """Count the faults so far for no wave, and let what the breaker held back be answered: all, or those of a class."""
     cleared = BreakerClearedEntry.read(entry)
-    note = state.note
-    pending = state.pending
-    faults = _change_responses(state.faults, "breaker", "")
+    note, pending, name = state.note, state.pending, cleared.fault_class
+    theirs = [fault for fault in state.faults if not name or name in (fault.fault_class, *fault.series.split("/"))]
+    answered = {fault.id: fault for fault in _change_responses(tuple(theirs), "breaker", "")}
+    deadline_held_at = state.deadline_held_at if name else ""
     if note and any(cause.kind == "breaker" for cause in state.noted_causes):
         note = f"{cleared.who} cleared the breaker: {cleared.reason}"
     if pending and pending.rule_name == HELD_RULE:
         pending = replace(pending, blockers=("room within the limits",))
     return change_state(
         state,
-        faults=tuple(replace(fault, no_wave=entry.id) for fault in faults),
-        is_deadline_free=state.is_deadline_free or bool(state.deadline_held_at),
-        deadline_held_at="",
+        faults=tuple(
+            replace(answered[fault.id], no_wave=entry.id) if fault.id in answered else fault for fault in state.faults
+        ),
+        is_deadline_free=state.is_deadline_free or bool(state.deadline_held_at and not deadline_held_at),
+        deadline_held_at=deadline_held_at,
         note=note,
         pending=pending,
     )

@@ -243,6 +243,11 @@ class NodeState:
         )
 
     @property
+    def open_series(self) -> frozenset[str]:
+        """The series of faults that the node is a member of, until a person answers them."""
+        return frozenset({fault.open_series for fault in self.faults} - {""})
+
+    @property
     def held_back_by(self) -> str:
         """What keeps the answer to a fault of the node back: breaker, limit or profile; "" for nothing of these."""
         if self.is_held_by_breaker:

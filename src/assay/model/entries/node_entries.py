@@ -187,13 +187,14 @@ class OrderOutlivedEntry(EntryContent):
 class BreakerClearedEntry(EntryContent):
     """A person clears the breaker of a pool: the node's faults so far are no wave, and are answered within the limits.
 
-    Each node with such faults has an entry of its own.
+    Each node with such faults has an entry of its own. With `fault_class`, only faults of this class are meant.
     """
 
     kind = "breaker.cleared"
     pool: str
     who: str
     reason: str
+    fault_class: str = shown(omit=True, default="")
 
 
 @fact

@@ -19,6 +19,8 @@ SCHEDULER_FAULTS = ("scheduler.open", "scheduler.closed")
 """A node's scheduler does not keep it as its state asks: open though it must be closed, or the other way round."""
 NUMBERED_SOURCES = ("kernel", "nvml")
 """Sources that number their messages; numbers start again with each boot."""
+RACK_SERIES = "/rack "
+"""In the name of a series of one rack. What it holds back still breaks the rack, if that is one machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class FaultRecord:
     `response` is "waits" while a pending decision wants to move the node because of it, "acted" after a decision moved
     the node, "breaker" after the circuit breaker held the fault back. `responded_at` is the time of that, "" for
     none. `cleared_at` is "" while the fault is open. `no_wave` is the entry by which a person cleared the breaker after
-    the fault had arrived, "" for none. Such a fault counts for no wave.
+    the fault had arrived, "" for none. Such a fault counts for no wave. `series` is what held it back then: the pool,
+    the class, and what the nodes have in common, such as `a/gpu.xid.79/rack lab1/r4`; "" for the wave of a pool.
     """
 
     id: str
@@ -51,6 +54,7 @@ class FaultRecord:
     seq: int = 0
     arrived_at: str = ""
     no_wave: str = ""
+    series: str = ""
 
     @property
     def boots(self) -> frozenset[str]:
@@ -61,6 +65,16 @@ class FaultRecord:
     def is_open(self) -> bool:
         """Whether nothing has cleared the fault."""
         return not self.cleared_at
+
+    @property
+    def is_held_by_wave(self) -> bool:
+        """Whether the wave of a pool holds it back, which ends by itself."""
+        return self.response == "breaker" and not self.series
+
+    @property
+    def open_series(self) -> str:
+        """The series that holds it back, also after the fault has ended, until a person answers; "" for none."""
+        return self.series if self.response == "breaker" and not self.no_wave else ""
 
 
 def list_boots(marks: Mapping[str, str]) -> frozenset[str]:

@@ -191,9 +191,10 @@ class RackRule(StrictModel):
 
 
 class FaultClassWave(StrictModel):
-    """One fault class on this share of a pool within `hours`, and on at least `min_nodes` nodes, is a wave.
+    """One fault class on this share of a pool within `hours`, and on at least `min_nodes` nodes, is a series.
 
-    `percent`: the share of the pool.
+    So is that share of the pool's nodes that have a rack, a leaf switch, a firmware or a commit in common.
+    `percent`: the share of these nodes.
     """
 
     hours: float = Field(gt=0)
@@ -207,8 +208,9 @@ class FaultBreakerLimits(StrictModel):
     A fault counts from its arrival in the ledger, whenever it happened.
 
     - `window_minutes`: faults of any class count that arrived within this time.
-    - `by_class`: longer times, in which the nodes with one fault class count. Such a wave holds back only that class.
-    - `held_hours`: a fault that only a log told is held back for so long. Then it is answered within the limits.
+    - `by_class`: longer times, in which the nodes with one fault class count. Such a series holds back only that class,
+      moves and tickets, until a person answers.
+    - `held_hours`: a wave holds back a fault that only a log told for so long. Then it is answered within the limits.
     - `drift`: fault classes that a merged change of firmware or configuration causes. They are never a wave.
 
     `percent`: the share that stops the pool.

@@ -91,7 +91,8 @@ def list_node_series(source: MetricSource) -> Iterator[Series]:
     yield from oldest_series(families.HOLD_OLDEST, held, source.now_s)
     stopped = [source.pool_names[state.node] for state in states if state.is_held_by_breaker]
     yield from _list_by_pool(source, families.BREAKER_NODES, stopped)
-    yield from (Series(families.BREAKER_OPEN, (pool,), float(pool in stopped)) for pool in source.pools)
+    opened = {*stopped, *(source.pool_names[state.node] for state in states if state.open_series)}
+    yield from (Series(families.BREAKER_OPEN, (pool,), float(pool in opened)) for pool in source.pools)
     unknown = read_unknown_jobs(source.context.home).keys() & source.states.keys()
     yield from _list_by_pool(source, families.JOBS_UNKNOWN, [source.pool_names[name] for name in unknown])
     unread = read_unread_nodes(source.context.fleet, source.context.home, states, source.now)
