@@ -118,7 +118,12 @@ def measurements(folder: Path) -> Iterator[Measurement]:
         yield Measurement(asked, trips, "times", "at least", world.least)
         yield Measurement(f"{asked}, no more than once about the same", trips, "times", "at most", world.most)
         yield Measurement(
-            f"{world.what}: answers to single nodes", sum(alone.values()), "", "at most", world.alone, alone
+            f"{world.what}: reboots and tickets of single nodes",
+            sum(alone.values()),
+            "answers",
+            "at most",
+            world.alone,
+            alone,
         )
         yield Measurement(f"{world.what}: nodes with a fault and no decision", len(silent), "nodes", "at most", 0)
 
