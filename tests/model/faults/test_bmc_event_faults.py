@@ -21,6 +21,8 @@ from tests.support.places import ROOT
 FLEET = load_fleet(ROOT)
 CATALOG = merge_catalogs(FLEET.fault_catalogs.values())
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SENSOR_READ = "The resource property CPU0 Temperature has detected errors of type SensorReadError."
+PROCESSOR = "bmc.event.processor"
 
 ENTRIES = {
     "Leak detector 'Tray7' reports a critical level leak.": "bmc.event.leak",
@@ -238,3 +240,24 @@ def test_another_catalogue_decides_on_unknown_entries_itself() -> None:
 def test_an_xid_in_other_words_of_a_bmc_is_one_where_it_names_a_part_and_a_number(message, found):
     assert find_event_fault(CATALOG, "", message, "Warning") == found
     assert find_event_fault(CATALOG, "", message, "OK") is None
+
+
+@pytest.mark.parametrize(
+    ("message_id", "message", "severity", "fault"),
+    [
+        ("StorageDevice.1.0.DriveFailure", "The fan of the power supply failed.", "Critical", "bmc.event.drive"),
+        ("Environmental.1.0.FanFailed", "Memory ECC uncorrectable error.", "Critical", "bmc.event.fan"),
+        ("Power.1.0.PowerSupplyFailed", "The drive in bay 4 failed.", "Warning", "bmc.event.power-supply"),
+        ("OpenBMC.0.4.MemoryECCUncorrectable", "Leak detected", "Critical", "bmc.event.memory.uncorrectable"),
+        ("NetworkDevice.1.0.1.LinkFlapDetected", "volume failed", "Warning", "bmc.event.network"),
+        ("StorageDevice.1.0.DriveOK", "The drive is back.", "OK", None),
+        ("ResourceEvent.ResourceErrorsDetected", SENSOR_READ, "Warning", "bmc.event.sensor"),
+        ("", "Network Controller Connectivity status changed to Link Failure", "Critical", "bmc.event.network"),
+        ("", "All links are down in adapter 3", "Critical", "bmc.event.network"),
+        ("", "ldap: Transport endpoint is not connected", "Warning", None),
+        ("", "Server Critical Fault (Service Information: Runtime Fault, Processor 1)", "Critical", PROCESSOR),
+    ],
+)
+def test_the_registry_decides_before_the_words(message_id: str, message: str, severity: str, fault: str | None) -> None:
+    named = find_event_fault(CATALOG, message_id, message, severity)
+    assert (named[0] if named else None) == fault

@@ -173,9 +173,11 @@ def find_event_fault(catalog: FaultCatalog, message_id: str, message: str, sever
 def match_sel_event(catalog: FaultCatalog, message_id: str, message: str, severity: str = "") -> str:
     """Return the first class that matches an entry of a BMC's event log, "" if none does.
 
-    A class that only names a severity matches last.
+    The registry and key of its MessageId decide first, then what it says. A class that only names a severity is last.
     """
     rules = [(name, rule.sel) for name, rule in catalog.classes.items() if rule.sel]
+    if named := next((name for name, sel in rules if sel.names(message_id)), ""):
+        return named
     matching = (name for name, sel in rules if sel.severity is None and sel.matches(message_id, message, severity))
     return next(matching, "") or next((name for name, sel in rules if sel.severity and sel.severity == severity), "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -24,12 +25,15 @@ XID_NAMES = "gpu.xid."
 class SelPattern(StrictModel):
     """Entries of a BMC's event log, by MessageId, by text, or by both.
 
+    - `keys`: patterns of a shell for the registry and the last part of the MessageId, such as `StorageDevice.Drive*`.
+      They are asked before the text of any class: a registry means what it says, and words may mislead.
     - `critical_key`: a regular expression for the last part of the MessageId. A critical entry matches by that alone.
     - `severity`: all entries of this severity that no other class matches.
 
     `message_id`: the end of the entry's MessageId. `message`: a regular expression for its text.
     """
 
+    keys: list[str] = Field(default_factory=list)
     message_id: str | None = None
     message: RegexText | None = None
     critical_key: RegexText | None = None
@@ -37,10 +41,16 @@ class SelPattern(StrictModel):
 
     @model_validator(mode="after")
     def _says_something(self) -> SelPattern:
-        by_entry = self.message_id is not None or self.message is not None or self.critical_key is not None
+        given = (self.message_id, self.message, self.critical_key)
+        by_entry = bool(self.keys) or any(content is not None for content in given)
         if by_entry == (self.severity is not None):
-            raise ValueError("give message_id, message or critical_key; or only severity")
+            raise ValueError("give keys, message_id, message or critical_key; or only severity")
         return self
+
+    def names(self, message_id: str) -> bool:
+        """Whether the registry and the key of a MessageId (`StorageDevice.1.0.DriveFailure`) are among the patterns."""
+        key = f"{message_id.partition('.')[0]}.{message_id.rpartition('.')[2]}"
+        return any(fnmatchcase(key, pattern) for pattern in self.keys)
 
     def matches(self, message_id: str, message: str, severity: str = "") -> bool:
         """Whether an entry matches by what it says. The pattern's `message_id` may omit the registry prefix."""
