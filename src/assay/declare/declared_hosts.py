@@ -35,6 +35,7 @@ CUT_OFF: dict[str, Any] = {
     "bmc_credentials": None,
     "bmc_ca": "",
     "bmc_fingerprint": "",
+    "bmc_system": "",
     "workloads": "lab",
     "slurm_conf": "",
     "kubernetes": None,

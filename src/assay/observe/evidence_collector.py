@@ -50,6 +50,8 @@ _INTERRUPT_S = 1.0  # Ctrl-C just before a blocking wait is seen only after it
 _POLL_S = 0.5
 Key = tuple[str, str]
 DEADLINE_S = 10.0
+BMC_PATIENCE = 1.5
+"""One answer of a BMC may take so many times the deadline: there are BMCs that take 12 s."""
 ACTIVE_DEADLINE_S = 600.0
 
 
@@ -162,7 +164,7 @@ class _CollectionPass:
 
     def _queries(self, node: Node) -> Iterator[NodeQuery]:
         """Yield the queries of one node: to its BMC and to its probe."""
-        bmc_s = LONGEST_READ * self.deadline_s * self.quirks.largest_deadline_factor
+        bmc_s = LONGEST_READ * BMC_PATIENCE * self.deadline_s * self.quirks.largest_deadline_factor
         if self.active.get(node.name):
             limit_s = self._find_load_limit_s(node) + 2 * self.deadline_s + bmc_s
             yield NodeQuery((node.name, "probe"), lambda: self._load_and_read(node), limit_s)
@@ -195,7 +197,7 @@ class _CollectionPass:
         tree = read_bmc_channel(
             node,
             self.fleet.root,
-            self.deadline_s,
+            BMC_PATIENCE * self.deadline_s,
             quirks=self.quirks,
             before=before,
             now=self.clock.now,

@@ -58,7 +58,7 @@ def test_a_bmc_that_falls_silent_in_the_middle_is_left_alone(tiny: Any, ca_file:
     began = time.monotonic()
     tree = read(tiny, ca_file, 1.0)
     assert time.monotonic() - began < SILENT_S
-    assert tree["firmware"] == {"failed": "no answer within 1 s"}
+    assert tree["firmware"]["failed"].startswith("no answer within ")
 
 
 def test_several_requests_run_at_once_and_never_more_than_the_budget(tiny: Any, ca_file: Path) -> None:
@@ -106,6 +106,31 @@ def test_a_bmc_without_answers_gets_the_deadline_and_no_more(monkeypatch: pytest
         clock[0] += 10.0 + ANSWER_S + 0.01
         with pytest.raises(BmcUnreachable, match="no answer within"):
             limits.left(60.0)
+
+
+@pytest.mark.parametrize(("answer_s", "answers"), [(2.5, 280), (12.0, 40)])
+def test_a_slow_bmc_is_read_for_as_long_as_it_answers(
+    monkeypatch: pytest.MonkeyPatch, answer_s: float, answers: int
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(request_time.time, "monotonic", lambda: clock[0])
+    limits = RequestTime("n1 BMC")
+    with limits.patience(15.0):
+        for _ in range(answers):
+            clock[0] += answer_s / READS_AT_ONCE
+            assert limits.left(60.0) > 0
+            limits.note_answer(answer_s)
+        clock[0] = 100.0 + 15.0 * LONGEST_READ
+        with pytest.raises(BmcUnreachable, match="no answer within 180 s"):
+            limits.left(60.0)
+
+
+def test_what_decisions_need_is_asked_for_first(tiny: Any, ca_file: Path) -> None:
+    read(tiny, ca_file, 30.0)
+    order = [
+        next(place for place, path in enumerate(tiny.asked) if path.startswith(part)) for part in (LOG, POWER, FIRMWARE)
+    ]
+    assert order == sorted(order)
 
 
 def test_silence_counts_only_without_an_answer_in_between() -> None:

@@ -18,13 +18,19 @@ GUIDS = ["0xa088c203009a0106", "0xa088c203009a01166", "0xa088c203009a0106"]
 @pytest.mark.parametrize(
     "written",
     ["10.20.0.012", "10.20.12", "10.20.0.256", "10.20.0.1.", "169345027", "0x0a140001", "0xa.20.0.1", "fd00:0::1",
-     "FD00::1", "fd00::1::2", "BMC1.example.org", "bmc1.example.org."],
+     "FD00::1", "fd00::1::2", "BMC1.example.org", "bmc1.example.org.", "0.0.0.0", "224.0.0.1", "::", "ff02::1",
+     "fe80::1", "[fd00::1]", "[fd00::1]:8443", "10.20.0.12:9400", "bmc1.example.org:443", "10.20.0.12:"],
 )  # fmt: skip
 def test_an_address_in_another_form_than_its_one_form_is_refused_with_the_right_one(written: str) -> None:
     assert find_address_fix(written).startswith("write ")
 
 
-@pytest.mark.parametrize("written", ["10.20.0.12", "0.0.0.0", "fd00::1", "::1", "bmc1.example.org", "bmc-1", "1st.bmc"])
+def test_a_port_within_an_address_is_told_where_it_belongs() -> None:
+    assert find_address_fix("[fd00::1]:8443") == "write fd00::1, and 8443 as bmc_port or ansible_port"
+    assert find_address_fix("10.20.0.12:9400") == "write 10.20.0.12, and 9400 as bmc_port or ansible_port"
+
+
+@pytest.mark.parametrize("written", ["10.20.0.12", "1.0.0.0", "fd00::1", "::1", "bmc1.example.org", "bmc-1", "1st.bmc"])
 def test_an_address_in_its_one_form_is_left_in_peace(written: str) -> None:
     assert find_address_fix(written) == ""
 

@@ -27,6 +27,7 @@ from assay.adapters.bmc.session import (
     UserPassword,
     read_bmc_credentials,
 )
+from assay.adapters.bmc.systems import SYSTEM_RESET, choose_systems, has_serial
 from assay.adapters.bmc.tls import read_bmc_trust
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -34,7 +35,6 @@ from assay.model.node import Node
 from assay.model.reading import ReadingTree
 from assay.model.specs.firmware_bundle import FirmwarePush
 
-SYSTEM_RESET = "#ComputerSystem.Reset"
 MANAGER_RESET = "#Manager.Reset"
 RENEWAL_S = 60.0
 CONSOLE_LOG = "HostLogger"
@@ -55,6 +55,7 @@ class BmcClient(RedfishSession):
     """The BMC of one node. Its methods raise AssayError, whose `where` names the node and the address."""
 
     _system_path = ""
+    _proven_system: str | None = None
 
     def read_channel(
         self, deadline_s: float, *, before: LogsBefore = NEVER_READ, now: UtcClock = read_utc_now
@@ -72,19 +73,27 @@ class BmcClient(RedfishSession):
         return self.get(self._system_path) if self._system_path else self.systems()[0]
 
     def systems(self) -> list[Resource]:
-        """Read every system of the BMC; the one that the operating system runs on comes first."""
+        """Read the systems of the node; the one that its operating system runs on comes first."""
         systems = self.members(self.follow(self.root, "Systems", 1))
         if not systems:
             raise BmcResourceMissing("the BMC shows no system", where=self.where)
-        system, *others = sorted(  # HGX boards show the GPU baseboard as a system without a BIOS
-            systems,
-            key=lambda system: ("Bios" in system or "BiosVersion" in system, SYSTEM_RESET in system.get("Actions", {})),
-            reverse=True,
-        )
-        self._system_path = system["@odata.id"]
+        ours = choose_systems(systems, self.node, self.where)
+        self._system_path = ours[0]["@odata.id"]
         idents = [str(system.get("Id")) for system in systems]
-        self.identify(manufacturer=system.get("Manufacturer"), model=system.get("Model"), system=idents)
-        return [system, *others]
+        self.neighbours = sorted({*idents} - {str(system.get("Id")) for system in ours})
+        self.identify(manufacturer=ours[0].get("Manufacturer"), model=ours[0].get("Model"), system=idents)
+        return ours
+
+    def require_own_machine(self) -> None:
+        """Raise AssayError unless a person named the system, or it shows the serial number of the node."""
+        if self._proven_system is None or self._proven_system != self._system_path:
+            system = self.system()
+            if not self.node.settings.bmc_system and not has_serial(system, self.node.serial):
+                shown = system.get("SerialNumber") or "no serial number"
+                problem = f"nothing was sent: the BMC's system shows {shown}, and {self.node.serial} is declared"
+                fix = "look at the machine and correct the inventory; or declare bmc_system, the Id of its system"
+                raise AssayError(problem, where=self.where, fix=fix)
+            self._proven_system = self._system_path
 
     def read_power_state(self) -> str:
         """Return the system's PowerState: On, Off, PoweringOn, PoweringOff or Paused."""
@@ -109,6 +118,10 @@ class BmcClient(RedfishSession):
         the image which parts it writes. For a simple update it fetches the image from a server in this process.
         """
         with self.time.deadline(deadline_s):
+            self.require_own_machine()
+            if self.neighbours:
+                problem = f"nothing was sent: {', '.join(self.neighbours)} of other nodes would get the image too"
+                raise AssayError(problem, where=self.where, fix="flash it by hand, with no job on any of them")
             return push_image(self, image, how)
 
     def read_task(self, path: str) -> RedfishTask:
@@ -145,7 +158,7 @@ def open_bmc(
     credentials: UserPassword | None = None,
     sessions: BmcSessionPool | None = None,
 ) -> Iterator[BmcClient]:
-    """Log in to the BMC of `node` within `deadline_s`, and log out at the end of the block.
+    """Log in to the BMC of `node`, each request of it within `deadline_s`, and log out at the end of the block.
 
     With `sessions`, a session that is kept there is used, and kept again at the end.
 
@@ -169,7 +182,7 @@ def open_bmc(
         return bmc.time.deadline(start + limit_s - time.monotonic(), of=limit_s)
 
     try:
-        with bmc.time.deadline(deadline_s):
+        with remaining_time(), bmc.time.patience(deadline_s, at_once=1):
             bmc.resume(quirks) if bmc is kept else bmc.login()
         with remaining_time():
             yield bmc

@@ -36,14 +36,16 @@ FINAL_TASK_STATES = frozenset({"Completed", "Exception", "Killed", "Cancelled", 
 _POLL_S = 0.2
 _PLACEHOLDER = re.compile(r"\{(\w+?)(\+1)?\}")
 _HEX_BYTE = re.compile(r"(?:0x)?([0-9a-fA-F]{2})(?=[\s.:-]|$)")
+_GENERIC_NAME = re.compile(r"(software|firmware)( inventory)?( item)?", re.IGNORECASE)
 _NO_RULE = FirmwareSpellingRule(id=".*")
 
 
 class FirmwareInventory(NamedTuple):
-    """`running` and `pending` (until a reset): id → reading of the version."""
+    """`running` and `pending` (until a reset): id → reading of the version. `kinds`: id → what its kind shares."""
 
     running: ReadingTree
     pending: ReadingTree
+    kinds: ReadingTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def read_firmware_inventory(bmc: RedfishSession) -> FirmwareInventory:
     A part that is listed twice has one reading; it is failed where the two versions differ.
     """
     service = bmc.follow(bmc.root, "UpdateService")
-    inventory = FirmwareInventory({}, {})
+    inventory = FirmwareInventory({}, {}, {})
     for item in bmc.members(bmc.follow(service, "FirmwareInventory", 1)):
         _add_item(inventory, item, bmc)
     return inventory
@@ -85,6 +87,23 @@ def _add_item(inventory: FirmwareInventory, item: Resource, bmc: RedfishSession)
     elif other is not None and "value" in other:
         reading = other
     inventory.running[entry.part] = reading
+    inventory.kinds[entry.part] = value(name_kind(entry.part, item))
+
+
+def name_kind(part: str, item: Resource) -> str:
+    """Return what parts of the same kind share: the id without its number, the name, and the SoftwareId.
+
+    Ids may be bare numbers (HPE iLO), and ids that share letters may name unlike parts (FPGAs of HPE Cray): then the
+    names tell them apart. A part that neither tells is alone of its kind.
+    """
+    stem = part.rstrip("0123456789")
+    name = " ".join(str(item.get("Name") or "").split())
+    if _GENERIC_NAME.fullmatch(name) or name in (part, item.get("Id")):
+        name = ""
+    if number := part.removeprefix(stem):
+        name = re.sub(rf"(?<![0-9])0*{int(number)}(?![0-9])", "#", name)
+    known = name or any(char.isalpha() for char in stem)
+    return " ".join(filter(None, (stem, name, str(item.get("SoftwareId") or "")))) if known else part
 
 
 def normalize_firmware_entry(ident: str, version: object, rules: Sequence[FirmwareSpellingRule]) -> FirmwareEntry:

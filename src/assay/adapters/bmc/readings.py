@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -20,19 +20,29 @@ from assay.adapters.bmc.firmware import read_firmware_inventory
 from assay.adapters.bmc.logs import LogsBefore, read_all_logs
 from assay.adapters.bmc.request_time import OneRead
 from assay.adapters.bmc.resource import read_branch, read_health, read_place, read_property
-from assay.adapters.bmc.sensors import ChassisCooling, ChassisPower, read_sensors
+from assay.adapters.bmc.sensors import (
+    ChassisCooling,
+    ChassisPower,
+    Part,
+    list_parts,
+    list_schemas,
+    list_unlisted,
+    read_fan_sensors,
+    read_intake,
+    read_newer_sensors,
+    read_sensors,
+)
 from assay.adapters.bmc.session import RedfishSession, Resource
-from assay.model.reading import ReadingTree, failed, value
+from assay.adapters.bmc.systems import SERIAL_SHARED_WITH, list_chassis, read_links
+from assay.model.reading import ReadingTree, failed, unsupported, value
 
 UtcClock = Callable[[], datetime]
 _SENSOR_BRANCHES = ("temperature", "voltage", "power", "offline")
-PARTS = ("Component", "Module", "Card", "Cartridge", "Expansion", "Zone")
-"""Values of ChassisType that are a part of an enclosure, not an enclosure."""
 
 
 def find_manager(bmc: RedfishSession, system: Resource) -> Resource:
     """Return the manager of a system. Raises BmcResourceMissing where it has none."""
-    managers = system.get("Links", {}).get("ManagedBy", [])
+    managers = (system.get("Links") or {}).get("ManagedBy") or []
     if not managers:
         raise BmcResourceMissing("the system links to no Manager", where=bmc.where)
     return bmc.get(managers[0]["@odata.id"])
@@ -45,25 +55,6 @@ def read_manager(bmc: RedfishSession, system: Resource, now: UtcClock) -> Resour
     return {**manager, "clock_off_s": _clock_off(read_property(manager, "DateTime"), before, now())}
 
 
-def find_enclosure(bmc: RedfishSession, system: Resource) -> Resource:
-    """Return the chassis that holds a system's parts. Raises AssayError where the system has none.
-
-    Mostly it is the first that the system links to. Some systems (GB200) link to the board of their BMC; then it is the
-    chassis that links to the system and is no part itself.
-    """
-    links = (system.get("Links") or {}).get("Chassis", [])
-    linked = [bmc.get(link["@odata.id"]) for link in links]
-    enclosures = [chassis for chassis in linked if chassis.get("ChassisType") not in PARTS]
-    if not enclosures and "Chassis" in bmc.root:
-        for chassis in bmc.members(bmc.follow(bmc.root, "Chassis", 1)):
-            systems = (chassis.get("Links") or {}).get("ComputerSystems") or []
-            is_ours = not linked or system.get("@odata.id") in [link.get("@odata.id") for link in systems]
-            enclosures += [chassis] if is_ours and chassis.get("ChassisType") not in PARTS else []
-    if not (enclosures or linked):
-        raise BmcResourceMissing("the BMC shows no Chassis of the system", where=bmc.where)
-    return [*enclosures, *linked][0]
-
-
 def read_bmc_tree(
     bmc: RedfishSession, systems: Callable[[], list[Resource]], before: LogsBefore, now: UtcClock
 ) -> ReadingTree:
@@ -74,7 +65,7 @@ def read_bmc_tree(
     """
     reader = _BmcReader(bmc, systems, now)
     read_branch(reader.manager)  # first, since quirks may depend on its version
-    branches = {"log": lambda: read_all_logs(bmc, reader.systems, before, now().isoformat()), **reader.branches()}
+    branches = reader.branches(lambda: read_all_logs(bmc, reader.systems, before, now().isoformat()))
     read = bmc.reads.gather(partial(read_branch, branch) for branch in branches.values())
     tree: ReadingTree = dict(zip(branches, read, strict=True))
     log = tree.pop("log")
@@ -88,31 +79,32 @@ class _BmcReader:
         self.bmc, self.now = bmc, now
         self.systems = OneRead(systems).result
         self.manager = OneRead(self._read_manager).result
-        self.chassis = OneRead(lambda: find_enclosure(bmc, self.system())).result
-        self.power = OneRead(lambda: ChassisPower(bmc, self.chassis())).result
-        self.cooling = OneRead(lambda: ChassisCooling(bmc, self.chassis())).result
+        self.chassis = OneRead(self._find_chassis).result
         self.firmware = OneRead(lambda: read_firmware_inventory(bmc)).result
-        self.sensor = OneRead(lambda: read_sensors(self._sensors())).result
+        self.sensors = OneRead(self._read_sensors).result
+        self.sensor = OneRead(lambda: read_sensors(self.sensors())).result
 
     def system(self) -> Resource:
         """Return the system that the node's operating system runs on."""
         return self.systems()[0]
 
-    def branches(self) -> dict[str, Callable[[], Any]]:
+    def branches(self, log: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
         """Return the branches by name, the most important first: if time runs out, the last are missing."""
         bmc, system = self.bmc, self.system
         return {
             "system": lambda: _system(system()),
             "manager": self._manager,
             "health": self._health,
-            "psu": lambda: self.power().supplies(),
-            "fan": lambda: self.cooling().fans(),
-            "leak": lambda: self.cooling().leaks(),
+            "log": log,
+            "psu": lambda: self._first(ChassisPower, ChassisPower.supplies),
+            "fan": self._fans,
+            "leak": lambda: self._first(ChassisCooling, ChassisCooling.leaks),
             "redundancy": self._redundancy,
             "sensor": self._sensor,
             "power": self._power,
             "firmware": lambda: self.firmware().running,
             "firmware_pending": lambda: self.firmware().pending,
+            "firmware_kind": lambda: self.firmware().kinds,
             "processor": lambda: read_processors(bmc, self.systems()),
             "memory": lambda: read_memory_modules(bmc, system()),
             "bios": lambda: read_bios(bmc, system()),
@@ -146,28 +138,29 @@ class _BmcReader:
         return {
             "system": read_branch(lambda: read_health(self.system())),
             "chassis": read_branch(lambda: read_health(self.chassis())),
-            "power": read_branch(lambda: self.power().read_health()),
-            "cooling": read_branch(lambda: self.cooling().read_health()),
+            "power": read_branch(lambda: self._first(ChassisPower, ChassisPower.read_health)),
+            "cooling": read_branch(lambda: self._first(ChassisCooling, ChassisCooling.read_health)),
             "processors": read_branch(lambda: read_health(self.system().get("ProcessorSummary") or {})),
             "memory": read_branch(lambda: read_health(self.system().get("MemorySummary") or {})),
         }
 
     def _redundancy(self) -> ReadingTree:
         return {
-            "psu": read_branch(lambda: self.power().redundancy()),
-            "fan": read_branch(lambda: self.cooling().redundancy()),
+            "psu": read_branch(lambda: self._first(ChassisPower, ChassisPower.redundancy)),
+            "fan": read_branch(lambda: self._first(ChassisCooling, ChassisCooling.redundancy)),
         }
 
     def _sensor(self) -> ReadingTree:
         """Return every sensor, and `inlet_c`, the temperature of the air at the inlet."""
         sensors = read_branch(self.sensor)
         name = self.bmc.dialect.inlet_sensor
-        inlet = read_branch(lambda: self._named_sensor(name, "temperature", "c") if name else self.cooling().inlet())
+        inlet = read_branch(lambda: self._named_sensor(name, "temperature", "c") if name else self._inlet())
         return {"inlet_c": inlet, **(sensors if "offline" in sensors else dict.fromkeys(_SENSOR_BRANCHES, sensors))}
 
     def _power(self) -> ReadingTree:
         name = self.bmc.dialect.power_sensor
-        return self.power().read_draw(self._named_sensor(name, "power", "w") if name else None)
+        watts = self._named_sensor(name, "power", "w") if name else None
+        return self._first(ChassisPower, lambda part: part.read_draw(watts))
 
     def _named_sensor(self, name: str, kind: str, unit: str) -> dict[str, Any]:
         sensor = self.sensor()[kind].get(name)
@@ -176,17 +169,50 @@ class _BmcReader:
         reading: dict[str, Any] = sensor.get(unit, sensor)
         return reading
 
-    def _sensors(self) -> Iterator[Resource]:
-        """Yield the sensors of every chassis that holds a system of this BMC."""
-        if "Sensors" not in self.chassis() or self.bmc.dialect.readings == "thermal-power":
-            yield from (*self.cooling().temperatures(), *self.power().voltages())
-            return
-        links = [link for system in self.systems() for link in system.get("Links", {}).get("Chassis", [])]
-        own = [{"@odata.id": self.chassis()["@odata.id"]}] if "@odata.id" in self.chassis() else []
-        for path in dict.fromkeys(link["@odata.id"] for link in (*own, *links)):
-            chassis = self.bmc.get(path)
-            if "Sensors" in chassis:
-                yield from self.bmc.members(self.bmc.follow(chassis, "Sensors", 1))
+    def _find_chassis(self) -> Resource:
+        chassis = next(list_chassis(self.bmc, self.systems()), None)
+        if chassis is None:
+            raise BmcResourceMissing("the BMC shows no Chassis of the system", where=self.bmc.where)
+        return chassis
+
+    def _first(self, kind: type[Part], read: Callable[[Part], ReadingTree]) -> ReadingTree:
+        """Return what the first chassis says that has it; what the first says of its lack where none has."""
+        lacking: list[ReadingTree] = []
+        for part in list_parts(self.bmc, list_chassis(self.bmc, self.systems()), kind):
+            tree = read_branch(partial(read, part))
+            if tree and "unsupported" not in tree:
+                return tree
+            lacking.append(tree)
+        return next(iter(lacking), unsupported("no chassis of the system has it"))
+
+    def _fans(self) -> ReadingTree:
+        """Return the fans; a BMC that lists none may show their speed among its sensors."""
+        fans = self._first(ChassisCooling, ChassisCooling.fans)
+        return (read_fan_sensors(self.sensors()) or fans) if not fans or "unsupported" in fans else fans
+
+    def _inlet(self) -> dict[str, Any]:
+        inlet = self._first(ChassisCooling, ChassisCooling.inlet)
+        return read_intake(self.sensors()) or inlet if "unsupported" in inlet else inlet
+
+    def _read_sensors(self) -> list[Resource]:
+        """Return the sensors of all chassis, and of the older schema those that are not among them.
+
+        The older schema is asked where it has the fans and supplies too, or where the newer has no sensor of its kind.
+        """
+        boards = [chassis for board in self.systems()[1:] for chassis in read_links(self.bmc, board, "Chassis")]
+        near = [*list_chassis(self.bmc, self.systems(), everywhere=False), *boards]
+        sensors = [sensor for chassis in near for sensor in read_newer_sensors(self.bmc, chassis)]
+        for chassis in list_chassis(self.bmc, self.systems()):
+            kinds = {str(sensor.get("ReadingType")) for sensor in sensors}
+            if chassis not in near:
+                if {"Temperature", "Voltage"} <= kinds:
+                    break
+                sensors += read_newer_sensors(self.bmc, chassis)
+            for kind, part in (("Temperature", ChassisCooling), ("Voltage", ChassisPower)):
+                newer, older = part.LINKS
+                if older in chassis and not (kind in kinds and newer in list_schemas(self.bmc, chassis, part.LINKS)):
+                    sensors += list_unlisted(part(self.bmc, chassis, older).older_sensors(), sensors)
+        return sensors
 
     def _tasks(self) -> ReadingTree:
         service = self.bmc.follow(self.bmc.root, "Tasks", 2, 1)
@@ -201,10 +227,12 @@ class _BmcReader:
 
 
 def _system(system: Resource) -> ReadingTree:
+    sharing = ", ".join(system.get(SERIAL_SHARED_WITH, ()))
+    serial = unsupported(f"{sharing} has the same serial number") if sharing else read_property(system, "SerialNumber")
     return {
         "power": read_property(system, "PowerState"),
         "health": read_property(system, "Status", "Health"),
-        "serial": read_property(system, "SerialNumber"),
+        "serial": serial,
         "model": read_property(system, "Model"),
         "bios_version": read_property(system, "BiosVersion"),
         "boot_progress": read_property(system, "BootProgress", "LastState"),

@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 HELP_AFTER_S = 0.25
 """A BMC that answers fast is read sooner by one thread, on one connection."""
-REQUEST_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = 30.0
 """Limit on one request of an action."""
 READS_AT_ONCE = 4
 """GETs at once to one BMC: the web servers of BMCs have few threads."""
 ANSWER_S = 0.25
-"""Time for each resource of a BMC: twice what one needs that takes 0.5 s for an answer and answers four at once."""
+"""The least time that each answer of a BMC adds for the others; a slower one adds as long as it took."""
 LONGEST_READ = 12
 """No BMC is read for longer than so many times the deadline."""
 
@@ -39,10 +39,10 @@ class RequestTime:
         self._lock = threading.Lock()
         self._ends_at, self._limit_s = float("inf"), REQUEST_TIMEOUT_S
         self._request_s = float("inf")
-        self._most_at = float("inf")
-        self._unanswered = 0
+        self._most_at = self._most_s = float("inf")
+        self._unanswered, self._at_once = 0, 1
         self.is_silent = False
-        """Whether the BMC answers no more: under `patience`, after READS_AT_ONCE requests; else after one."""
+        """Whether the BMC answers no more: after as many requests as run at once."""
 
     @contextlib.contextmanager
     def deadline(self, seconds: float, of: float | None = None) -> Iterator[None]:
@@ -56,15 +56,20 @@ class RequestTime:
             self._ends_at, self._limit_s = before
 
     @contextlib.contextmanager
-    def patience(self, seconds: float) -> Iterator[None]:
-        """Bound each request of the block by `seconds`; all of them by that and ANSWER_S for each answer."""
-        self._most_at = min(time.monotonic() + LONGEST_READ * seconds, self._ends_at)
+    def patience(self, seconds: float, at_once: int = READS_AT_ONCE) -> Iterator[None]:
+        """Bound each request of the block by `seconds`; all of them by that and the time that answers took.
+
+        A BMC that answers at all is so read whole, or for LONGEST_READ times `seconds`.
+        """
+        self._most_s = LONGEST_READ * seconds
+        self._most_at = min(time.monotonic() + self._most_s, self._ends_at)
         with self.deadline(seconds):
-            self._request_s = seconds
+            self._request_s, self._at_once = seconds, at_once
             try:
                 yield
             finally:
-                self._request_s = self._most_at = float("inf")
+                self._request_s = self._most_at = self._most_s = float("inf")
+                self._at_once = 1
 
     def left(self, at_most_s: float) -> float:
         """Return how long the next request may take. Raises BmcUnreachable where no time is left."""
@@ -81,21 +86,23 @@ class RequestTime:
 
     def name_limit(self, request_s: float) -> float:
         """Return the limit to name for a request that got no answer within `request_s`: its own, or the block's."""
-        return self._limit_s if self.is_over() else request_s
+        was_cut = self._is_patient and request_s < self._request_s
+        return self._limit_s if was_cut or self.is_over() else request_s
 
-    def note_answer(self) -> None:
+    def note_answer(self, took_s: float = 0.0) -> None:
         """Note that the BMC answered: under `patience` it gets time for one more resource."""
         with self._lock:
             self.is_silent, self._unanswered = False, 0
             if self._is_patient:
-                self._ends_at = min(self._ends_at + ANSWER_S, self._most_at)
-                self._limit_s += ANSWER_S
+                more_s = max(ANSWER_S, took_s)
+                self._ends_at = min(self._ends_at + more_s, self._most_at)
+                self._limit_s = min(self._limit_s + more_s, self._most_s)
 
     def note_silence(self) -> None:
         """Note that a request got no answer."""
         with self._lock:
             self._unanswered += 1
-            self.is_silent = self._unanswered >= (READS_AT_ONCE if self._is_patient else 1)
+            self.is_silent = self._unanswered >= self._at_once
 
     @property
     def _is_patient(self) -> bool:

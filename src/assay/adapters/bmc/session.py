@@ -83,6 +83,7 @@ class RedfishSession:
     """A session with the BMC of `node`. Its methods raise AssayError, whose `where` names the node and the address.
 
     `dialect` is how to read this BMC; quirks change it as the BMC identifies itself. `root` is the service root.
+    `neighbours` are the other nodes behind this BMC, by the Ids of their systems, as last read.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class RedfishSession:
         self._login_refused = False
         self._client: Any = None
         self.root: Resource = {}
+        self.neighbours: list[str] = []
         self._expand_levels = 0
         self.reads = ParallelReads(1)
         self._cache: dict[tuple[str, tuple[int, ...]], OneRead[Resource]] | None = None
@@ -241,8 +243,22 @@ class RedfishSession:
     def _read_member(self, member: Resource) -> Resource:
         return member if len(member) > 1 else self.get(member["@odata.id"])
 
+    def require_own_machine(self) -> None:
+        """Raise AssayError unless the machine is known to be the node's; it is asked before each order."""
+
     def request(self, method: str, path: str, timeout_s: float = REQUEST_TIMEOUT_S, **request: Any) -> RestResponse:
-        """Send one request; where the BMC no longer knows the session, log in again. Raises BmcUnreachable."""
+        """Send one request, an order only to the node's own machine. Raises BmcUnreachable.
+
+        Where the BMC no longer knows the session, log in again.
+        """
+        if method != "get":
+            self.require_own_machine()
+        return self.request_of_any(method, path, timeout_s, **request)
+
+    def request_of_any(
+        self, method: str, path: str, timeout_s: float = REQUEST_TIMEOUT_S, **request: Any
+    ) -> RestResponse:
+        """Send one request to whatever machine this is; see `request`."""
         key = self._client.get_session_key()
         response = self._send(method, path, timeout_s, request)
         if response.status == 401 and (key or self._login_refused):
@@ -253,13 +269,13 @@ class RedfishSession:
         return response
 
     def _send(self, method: str, path: str, timeout_s: float, request: Mapping[str, Any]) -> RestResponse:
-        limit_s = self.time.left(timeout_s)
+        limit_s, began = self.time.left(timeout_s), time.monotonic()
         with self._connection.cut_after(limit_s) as late:
             try:
                 response: RestResponse = getattr(self._client, method)(path, timeout=limit_s, **request)
             except Exception as error:  # the library raises a dozen classes, some of them bare Exception
                 raise self._no_answer(error, limit_s, late=late.is_set()) from None
-        self.time.note_answer()
+        self.time.note_answer(time.monotonic() - began)
         return response
 
     def _no_answer(self, error: Exception, limit_s: float, *, late: bool) -> BmcUnreachable:

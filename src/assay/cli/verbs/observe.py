@@ -236,7 +236,10 @@ Active = Annotated[
 Deadline = Annotated[
     float,
     typer.Option(
-        "--deadline", metavar="S", min=0.1, help="Seconds for each channel; a large BMC that answers gets longer."
+        "--deadline",
+        metavar="S",
+        min=0.1,
+        help="Seconds for each channel; a BMC that answers gets 18 times that.",
     ),
 ]
 Out = Annotated[

@@ -27,6 +27,11 @@ RESERVED_POOLS = ("all", "ungrouped")
 PLAIN_IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}", re.ASCII)
 NUMBERS = re.compile(r"(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+))*\.?", re.IGNORECASE | re.ASCII)
 """What inet_aton(3) reads as an IPv4 address, in whichever base and with however many parts."""
+ADDRESS_WITH_PORT = re.compile(
+    r"(?:\[(?P<v6>[\w.:%]+)\](?::(?P<v6_port>\d*))?|(?P<name>[\w.-]+):(?P<port>\d*))", re.ASCII
+)
+"""An address as a URL writes it: `[fd00::1]`, `[fd00::1]:8443`, `10.1.0.7:8443`."""
+FIRST_MULTICAST = 224
 ADDRESS = re.compile(r"[\w.:-]+")
 """What may be an address. Anything else is a Jinja template, or is refused by its own problem."""
 ADDRESS_VARIABLES = ("bmc_address", "ansible_host")
@@ -125,13 +130,21 @@ def _parse_address(written: str) -> IPv4Address | IPv6Address | None:
 
 def find_address_fix(written: str) -> str:
     """Return how to write an address that is not in its one form, "" if it is."""
-    if PLAIN_IPV4.fullmatch(written) or not ADDRESS.fullmatch(written):
+    if PLAIN_IPV4.fullmatch(written):
+        return "" if 0 < int(written.partition(".")[0]) < FIRST_MULTICAST else "write the machine's own address"
+    if with_port := ADDRESS_WITH_PORT.fullmatch(written):
+        port = with_port["port"] or with_port["v6_port"]
+        plain = f"write {with_port['name'] or with_port['v6']}"
+        return f"{plain}, and {port} as bmc_port or ansible_port" if port else plain
+    if not ADDRESS.fullmatch(written):
         return ""
     if NUMBERS.fullmatch(written):
         return "write four numbers of 0 to 255, without leading zeros"
     address = _parse_address(written)
     if address is None and written.count(":") > 1:
         return "write an IPv6 address as fd00::1"
+    if address and (address.is_unspecified or address.is_multicast or address.is_link_local):
+        return "write the machine's own address, which is not of one link only"
     normal = normalize_address(written)
     return f"write {normal}" if written != normal else ""
 
@@ -146,7 +159,8 @@ def _list_tokens(node: NodeVariables) -> list[str]:
 
 
 def _list_bmcs(node: NodeVariables) -> list[str]:
-    return [f"{normalize_address(node.bmc_address)}:{node.bmc_port}"] if node.bmc_address else []
+    address = f"{normalize_address(node.bmc_address)}:{node.bmc_port}"
+    return [f"{address} {node.bmc_system}".rstrip()] if node.bmc_address else []
 
 
 def _mac(address: str | None) -> list[str]:

@@ -183,8 +183,10 @@ class NodeSettings(BaseModel):
     - `fabric_discover`: the argv that discovers the fabric. `fabric_facts`: the argv of each command that describes
       the fabric's ports, by name (`errors`: ibqueryerrors). `pdu`: the PDU, or the pair of PDUs, that feeds the node.
     - `bmc_port`: the BMC's port for HTTPS. `bmc_credentials`: where its `user:password` is. `bmc_ca`: the file of the
-      authority that signed its certificate. `bmc_fingerprint`: the SHA-256 of its certificate. `fabric`: the design of
-      its adapters. `lifecycle_start`: the state of a new node. `service_import`: nodes that serve already.
+      authority that signed its certificate. `bmc_fingerprint`: the SHA-256 of its certificate. `bmc_system`: the Id of
+      the node's system, where the BMC shows its serial number on none, or on several.
+    - `fabric`: the design of its adapters. `lifecycle_start`: the state of a new node. `service_import`: nodes that
+      serve already.
       `boot_image`: the Image that it boots. `node_network`: its links, for cloud-init. `endorsement_key_sha256`: the
       digest of the public endorsement key (DER) by which its TPM proves the machine.
     """
@@ -195,6 +197,7 @@ class NodeSettings(BaseModel):
     bmc_credentials: CredentialReference | None = None
     bmc_ca: str = ""
     bmc_fingerprint: str = Field(default="", pattern=TLS_FINGERPRINT)
+    bmc_system: str = ""
     fabric: SpecName | None = None
     pdu: str = ""
     workloads: SpecName = "none"
