@@ -55,7 +55,6 @@ class BmcClient(RedfishSession):
     """The BMC of one node. Its methods raise AssayError, whose `where` names the node and the address."""
 
     _system_path = ""
-    _proven_system: str | None = None
 
     def read_channel(
         self, deadline_s: float, *, before: LogsBefore = NEVER_READ, now: UtcClock = read_utc_now
@@ -86,14 +85,12 @@ class BmcClient(RedfishSession):
 
     def require_own_machine(self) -> None:
         """Raise AssayError unless a person named the system, or it shows the serial number of the node."""
-        if self._proven_system is None or self._proven_system != self._system_path:
-            system = self.system()
-            if not self.node.settings.bmc_system and not has_serial(system, self.node.serial):
-                shown = system.get("SerialNumber") or "no serial number"
-                problem = f"nothing was sent: the BMC's system shows {shown}, and {self.node.serial} is declared"
-                fix = "look at the machine and correct the inventory; or declare bmc_system, the Id of its system"
-                raise AssayError(problem, where=self.where, fix=fix)
-            self._proven_system = self._system_path
+        system = self.system()
+        if not self.node.settings.bmc_system and not has_serial(system, self.node.serial):
+            shown = system.get("SerialNumber") or "no serial number"
+            problem = f"nothing was sent: the BMC's system shows {shown}, and {self.node.serial} is declared"
+            fix = "look at the machine and correct the inventory; or declare bmc_system, the Id of its system"
+            raise AssayError(problem, where=self.where, fix=fix)
 
     def read_power_state(self) -> str:
         """Return the system's PowerState: On, Off, PoweringOn, PoweringOff or Paused."""

@@ -93,8 +93,7 @@ def _add_item(inventory: FirmwareInventory, item: Resource, bmc: RedfishSession)
 def name_kind(part: str, item: Resource) -> str:
     """Return what parts of the same kind share: the id without its number, the name, and the SoftwareId.
 
-    Ids may be bare numbers (HPE iLO), and ids that share letters may name unlike parts (FPGAs of HPE Cray): then the
-    names tell them apart. A part that neither tells is alone of its kind.
+    Ids may be bare numbers (HPE iLO), and ids that share letters name unlike parts (FPGAs of HPE Cray).
     """
     stem = part.rstrip("0123456789")
     name = " ".join(str(item.get("Name") or "").split())

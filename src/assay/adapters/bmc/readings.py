@@ -79,7 +79,7 @@ class _BmcReader:
         self.bmc, self.now = bmc, now
         self.systems = OneRead(systems).result
         self.manager = OneRead(self._read_manager).result
-        self.chassis = OneRead(self._find_chassis).result
+        self.chassis = OneRead(lambda: next(list_chassis(bmc, self.systems()))).result
         self.firmware = OneRead(lambda: read_firmware_inventory(bmc)).result
         self.sensors = OneRead(self._read_sensors).result
         self.sensor = OneRead(lambda: read_sensors(self.sensors())).result
@@ -168,12 +168,6 @@ class _BmcReader:
             raise BmcResourceMissing(f"the chassis has no sensor {name}", where=self.bmc.where)
         reading: dict[str, Any] = sensor.get(unit, sensor)
         return reading
-
-    def _find_chassis(self) -> Resource:
-        chassis = next(list_chassis(self.bmc, self.systems()), None)
-        if chassis is None:
-            raise BmcResourceMissing("the BMC shows no Chassis of the system", where=self.bmc.where)
-        return chassis
 
     def _first(self, kind: type[Part], read: Callable[[Part], ReadingTree]) -> ReadingTree:
         """Return what the first chassis says that has it; what the first says of its lack where none has."""

@@ -39,7 +39,7 @@ class RequestTime:
         self._lock = threading.Lock()
         self._ends_at, self._limit_s = float("inf"), REQUEST_TIMEOUT_S
         self._request_s = float("inf")
-        self._most_at = self._most_s = float("inf")
+        self._most_at = float("inf")
         self._unanswered, self._at_once = 0, 1
         self.is_silent = False
         """Whether the BMC answers no more: after as many requests as run at once."""
@@ -61,15 +61,13 @@ class RequestTime:
 
         A BMC that answers at all is so read whole, or for LONGEST_READ times `seconds`.
         """
-        self._most_s = LONGEST_READ * seconds
-        self._most_at = min(time.monotonic() + self._most_s, self._ends_at)
+        self._most_at = min(time.monotonic() + LONGEST_READ * seconds, self._ends_at)
         with self.deadline(seconds):
             self._request_s, self._at_once = seconds, at_once
             try:
                 yield
             finally:
-                self._request_s = self._most_at = self._most_s = float("inf")
-                self._at_once = 1
+                self._request_s, self._most_at, self._at_once = float("inf"), float("inf"), 1
 
     def left(self, at_most_s: float) -> float:
         """Return how long the next request may take. Raises BmcUnreachable where no time is left."""
@@ -96,7 +94,7 @@ class RequestTime:
             if self._is_patient:
                 more_s = max(ANSWER_S, took_s)
                 self._ends_at = min(self._ends_at + more_s, self._most_at)
-                self._limit_s = min(self._limit_s + more_s, self._most_s)
+                self._limit_s = min(self._limit_s + more_s, LONGEST_READ * self._request_s)
 
     def note_silence(self) -> None:
         """Note that a request got no answer."""

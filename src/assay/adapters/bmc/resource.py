@@ -93,7 +93,6 @@ def _change(bmc: RedfishSession, method: str, path: str, *, is_readable: bool = 
         raise error_for_response(read, "GET", path, bmc.where)
     tags = [text for name, text in read.getheaders() if name.lower() == "etag" and read.status == 200]
     headers = {"If-Match": tags[0]} if tags else {}
-    send = bmc.request if is_readable else bmc.request_of_any
-    response = send(method, path, headers=headers, **request)
+    response = bmc.request(method, path, of_any=not is_readable, headers=headers, **request)
     if not 200 <= response.status < 300:
         raise error_for_response(response, method.upper(), path, bmc.where)

@@ -246,19 +246,15 @@ class RedfishSession:
     def require_own_machine(self) -> None:
         """Raise AssayError unless the machine is known to be the node's; it is asked before each order."""
 
-    def request(self, method: str, path: str, timeout_s: float = REQUEST_TIMEOUT_S, **request: Any) -> RestResponse:
-        """Send one request, an order only to the node's own machine. Raises BmcUnreachable.
+    def request(
+        self, method: str, path: str, timeout_s: float = REQUEST_TIMEOUT_S, *, of_any: bool = False, **request: Any
+    ) -> RestResponse:
+        """Send one request, an order only to the node's own machine unless `of_any`. Raises BmcUnreachable.
 
         Where the BMC no longer knows the session, log in again.
         """
-        if method != "get":
+        if method != "get" and not of_any:
             self.require_own_machine()
-        return self.request_of_any(method, path, timeout_s, **request)
-
-    def request_of_any(
-        self, method: str, path: str, timeout_s: float = REQUEST_TIMEOUT_S, **request: Any
-    ) -> RestResponse:
-        """Send one request to whatever machine this is; see `request`."""
         key = self._client.get_session_key()
         response = self._send(method, path, timeout_s, request)
         if response.status == 401 and (key or self._login_refused):

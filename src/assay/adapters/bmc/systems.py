@@ -6,8 +6,10 @@ systems of their own (HGX baseboards) have no BIOS.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
+from assay.adapters.bmc.errors import BmcResourceMissing
 from assay.adapters.bmc.session import RedfishSession, Resource
 from assay.model.errors import AssayError
 from assay.model.node import Node
@@ -61,15 +63,15 @@ def list_chassis(bmc: RedfishSession, systems: Sequence[Resource], *, everywhere
 
     Mostly the system links to it. Some systems (GB200) link to the board of their BMC, or to nothing (blades of HPE
     Cray): then a chassis is theirs that links to them or has their name; any, where the BMC serves no other node.
-    With `everywhere`, those come last too where the system links to an enclosure.
+    With `everywhere`, those come last too where the system links to an enclosure. Raises BmcResourceMissing for none.
     """
     system = systems[0]
     linked = read_links(bmc, system, "Chassis")
     found: dict[str, Resource] = {}
 
     def add(candidates: Sequence[Resource]) -> Iterator[Resource]:
-        for chassis in sorted(candidates, key=lambda chassis: chassis.get("ChassisType") in PARTS):
-            if chassis["@odata.id"] not in found:
+        for chassis in sorted(candidates, key=_is_part):
+            if chassis.get("@odata.id", "") not in ("", *found):
                 found[chassis["@odata.id"]] = chassis
                 yield chassis
 
@@ -77,25 +79,32 @@ def list_chassis(bmc: RedfishSession, systems: Sequence[Resource], *, everywhere
         for chassis in list(found.values()):
             yield from add(read_links(bmc, chassis, "Contains"))
 
-    yield from add([chassis for chassis in linked if chassis.get("ChassisType") not in PARTS])
+    yield from add([chassis for chassis in linked if not _is_part(chassis)])
     yield from add_contained()
     if everywhere or not found:
         listed = bmc.members(bmc.follow(bmc.root, "Chassis", 1)) if "Chassis" in bmc.root else []
-        listed = [chassis for chassis in listed if "@odata.id" in chassis]
         yield from add([chassis for chassis in listed if _is_of(chassis, system)])
         yield from add([chassis for chassis in listed if not (found or linked or bmc.neighbours)])
         yield from add(linked)
         yield from add_contained()
+    if not found:
+        raise BmcResourceMissing("the BMC shows no Chassis of the system", where=bmc.where)
 
 
 def read_links(bmc: RedfishSession, resource: Resource, kind: str) -> list[Resource]:
     """Return what a resource links to, without links to nothing."""
-    links = (resource.get("Links") or {}).get(kind) or []
-    return [linked for link in links if "@odata.id" in (linked := bmc.get(link["@odata.id"]))]
+    linked: list[Resource] = []
+    for link in (resource.get("Links") or {}).get(kind) or []:
+        with contextlib.suppress(BmcResourceMissing):
+            linked.append(bmc.get(link["@odata.id"]))
+    return linked
+
+
+def _is_part(chassis: Resource) -> bool:
+    return chassis.get("ChassisType") in PARTS
 
 
 def _is_of(chassis: Resource, system: Resource) -> bool:
     systems = (chassis.get("Links") or {}).get("ComputerSystems") or []
-    if systems:
-        return system.get("@odata.id") in [link.get("@odata.id") for link in systems]
-    return bool(chassis.get("Id")) and chassis.get("Id") == system.get("Id")
+    linked = system.get("@odata.id") in [link.get("@odata.id") for link in systems]
+    return linked or (not systems and chassis.get("Id", "") == system.get("Id"))
