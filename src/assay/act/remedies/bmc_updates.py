@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from assay.adapters.bmc.client import SYSTEM_RESET, BmcClient, open_fleet_bmc
+from assay.adapters.bmc.client import BmcClient, open_fleet_bmc
 from assay.adapters.bmc.firmware import list_task_messages, parse_task, read_firmware_inventory
+from assay.adapters.bmc.systems import SYSTEM_RESET
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node

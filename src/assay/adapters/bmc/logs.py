@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from assay.adapters.bmc.errors import BmcResourceMissing
 from assay.adapters.bmc.resource import read_branch
 from assay.adapters.bmc.session import RedfishSession, Resource
+from assay.adapters.bmc.systems import read_link_paths
 from assay.model.errors import AssayError
 from assay.model.log_message import replace_unencodable
 from assay.model.reading import ReadingTree, failed, value
@@ -220,19 +221,15 @@ def _identity(event: Event) -> tuple[str, str, str]:
 def _list_holders(bmc: RedfishSession, systems: Sequence[Resource]) -> Iterator[Callable[[], Resource]]:
     """Yield, for each system, manager and chassis that may hold a log, how to read it."""
     yield from (partial(dict, system) for system in systems)
-    linked = [link for kind in ("ManagedBy", "Chassis") for system in systems for link in _links(system, kind)]
+    linked = [link for kind in ("ManagedBy", "Chassis") for system in systems for link in read_link_paths(system, kind)]
     named = [pattern for pattern in bmc.dialect.logs if pattern.startswith("Chassis/") and pattern[8] != "*"]
-    managers = [] if any(_links(system, "ManagedBy") for system in systems) else _list_members(bmc, "Managers")
+    managers = [] if any(read_link_paths(system, "ManagedBy") for system in systems) else _list_members(bmc, "Managers")
     chassis = (
         [path for path in _list_members(bmc, "Chassis") if any(_fits_head(p, path) for p in named)] if named else []
     )
     for path in dict.fromkeys([*linked, *managers, *chassis]):
         if any(_fits_head(pattern, path) for pattern in bmc.dialect.logs):
             yield partial(bmc.get, path)
-
-
-def _links(system: Resource, kind: str) -> list[str]:
-    return [link["@odata.id"] for link in (system.get("Links") or {}).get(kind, [])]
 
 
 def _list_members(bmc: RedfishSession, collection: str) -> list[str]:

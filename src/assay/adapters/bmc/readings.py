@@ -154,7 +154,12 @@ class _BmcReader:
         """Return every sensor, and `inlet_c`, the temperature of the air at the inlet."""
         sensors = read_branch(self.sensor)
         name = self.bmc.dialect.inlet_sensor
-        inlet = read_branch(lambda: self._named_sensor(name, "temperature", "c") if name else self._inlet())
+        if name:
+            inlet = read_branch(lambda: self._named_sensor(name, "temperature", "c"))
+        else:
+            inlet = read_branch(lambda: self._first(ChassisCooling, ChassisCooling.inlet))
+        if not name and "unsupported" in inlet:
+            inlet = read_branch(lambda: read_intake(self.sensors())) or inlet
         return {"inlet_c": inlet, **(sensors if "offline" in sensors else dict.fromkeys(_SENSOR_BRANCHES, sensors))}
 
     def _power(self) -> ReadingTree:
@@ -173,7 +178,7 @@ class _BmcReader:
         """Return what the first chassis says that has it; what the first says of its lack where none has."""
         lacking: list[ReadingTree] = []
         for part in list_parts(self.bmc, list_chassis(self.bmc, self.systems()), kind):
-            tree = read_branch(partial(read, part))
+            tree: ReadingTree = read_branch(partial(read, part))
             if tree and "unsupported" not in tree:
                 return tree
             lacking.append(tree)
@@ -183,10 +188,6 @@ class _BmcReader:
         """Return the fans; a BMC that lists none may show their speed among its sensors."""
         fans = self._first(ChassisCooling, ChassisCooling.fans)
         return (read_fan_sensors(self.sensors()) or fans) if not fans or "unsupported" in fans else fans
-
-    def _inlet(self) -> dict[str, Any]:
-        inlet = self._first(ChassisCooling, ChassisCooling.inlet)
-        return read_intake(self.sensors()) or inlet if "unsupported" in inlet else inlet
 
     def _read_sensors(self) -> list[Resource]:
         """Return the sensors of all chassis, and of the older schema those that are not among them.

@@ -178,10 +178,10 @@ Part = TypeVar("Part", ChassisPower, ChassisCooling)
 
 def list_parts(bmc: RedfishSession, chassis: Iterable[Resource], kind: type[Part]) -> Iterator[Part]:
     """Yield the power or cooling of each chassis, in each schema."""
-    for one in chassis:
-        for link in list_schemas(bmc, one, kind.LINKS):
+    for holder in chassis:
+        for link in list_schemas(bmc, holder, kind.LINKS):
             with contextlib.suppress(BmcResourceMissing):  # a link to nothing
-                yield kind(bmc, one, link)
+                yield kind(bmc, holder, link)
 
 
 def _fan(fan: Resource, rpm: Mapping[str, Any]) -> ReadingTree:

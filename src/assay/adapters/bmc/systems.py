@@ -67,44 +67,47 @@ def list_chassis(bmc: RedfishSession, systems: Sequence[Resource], *, everywhere
     """
     system = systems[0]
     linked = read_links(bmc, system, "Chassis")
-    found: dict[str, Resource] = {}
+    yielded: dict[str, Resource] = {}
 
     def add(candidates: Sequence[Resource]) -> Iterator[Resource]:
         for chassis in sorted(candidates, key=_is_part):
-            if chassis.get("@odata.id", "") not in ("", *found):
-                found[chassis["@odata.id"]] = chassis
+            if chassis.get("@odata.id", "") not in ("", *yielded):
+                yielded[chassis["@odata.id"]] = chassis
                 yield chassis
 
     def add_contained() -> Iterator[Resource]:
-        for chassis in list(found.values()):
+        for chassis in list(yielded.values()):
             yield from add(read_links(bmc, chassis, "Contains"))
 
     yield from add([chassis for chassis in linked if not _is_part(chassis)])
     yield from add_contained()
-    if everywhere or not found:
+    if everywhere or not yielded:
         listed = bmc.members(bmc.follow(bmc.root, "Chassis", 1)) if "Chassis" in bmc.root else []
-        yield from add([chassis for chassis in listed if _is_of(chassis, system)])
-        yield from add([chassis for chassis in listed if not (found or linked or bmc.neighbours)])
+        owners = [(chassis, read_link_paths(chassis, "ComputerSystems")) for chassis in listed]
+        yield from add([chassis for chassis, paths in owners if system.get("@odata.id") in paths])
+        yield from add(
+            [chassis for chassis, paths in owners if not paths and chassis.get("Id", "") == system.get("Id")]
+        )
+        yield from add([chassis for chassis in listed if not (yielded or linked or bmc.neighbours)])
         yield from add(linked)
         yield from add_contained()
-    if not found:
+    if not yielded:
         raise BmcResourceMissing("the BMC shows no Chassis of the system", where=bmc.where)
 
 
 def read_links(bmc: RedfishSession, resource: Resource, kind: str) -> list[Resource]:
     """Return what a resource links to, without links to nothing."""
     linked: list[Resource] = []
-    for link in (resource.get("Links") or {}).get(kind) or []:
+    for path in read_link_paths(resource, kind):
         with contextlib.suppress(BmcResourceMissing):
-            linked.append(bmc.get(link["@odata.id"]))
+            linked.append(bmc.get(path))
     return linked
+
+
+def read_link_paths(resource: Resource, kind: str) -> list[str]:
+    """Return the paths that a resource links to."""
+    return [link["@odata.id"] for link in (resource.get("Links") or {}).get(kind) or []]
 
 
 def _is_part(chassis: Resource) -> bool:
     return chassis.get("ChassisType") in PARTS
-
-
-def _is_of(chassis: Resource, system: Resource) -> bool:
-    systems = (chassis.get("Links") or {}).get("ComputerSystems") or []
-    linked = system.get("@odata.id") in [link.get("@odata.id") for link in systems]
-    return linked or (not systems and chassis.get("Id", "") == system.get("Id"))
