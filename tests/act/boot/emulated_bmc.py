@@ -22,9 +22,12 @@ NOBODY = 65534
 """libvirt's own daemon for a session does not run as root."""
 PATIENCE_S = 60.0
 USER, PASSWORD = "operator", "of-the-emulator"
+SYSTEM = "5c0b1a9e-2f4d-4c5e-9a57-8f4c0d1e2a3b"
+"""The Id of its system, which sushy-emulator shows in place of a serial number."""
 DOMAIN = """\
 <domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>machine</name>
+  <uuid>{system}</uuid>
   <memory unit='MiB'>256</memory>
   <os><type arch='x86_64' machine='pc'>hvm</type><boot dev='network'/><smbios mode='sysinfo'/></os>
   <sysinfo type='smbios'><system><entry name='serial'>{serial}</entry></system></sysinfo>
@@ -59,7 +62,9 @@ def emulate_bmc(root: Path, server: str, mac: str, serial: str) -> Iterator[int]
     processes: list[subprocess.Popen[bytes]] = []
     try:
         socket = _start_libvirt(home, processes)
-        domain = DOMAIN.format(serial=serial, console=quoteattr(str(home / "console")), server=server, mac=mac)
+        domain = DOMAIN.format(
+            system=SYSTEM, serial=serial, console=quoteattr(str(home / "console")), server=server, mac=mac
+        )
         (home / "domain.xml").write_text(domain)
         subprocess.run(["virsh", "-c", socket, "define", home / "domain.xml"], check=True, capture_output=True)
         _start_emulator(root, home, socket, port, processes)

@@ -47,6 +47,7 @@ def test_the_machine_of_an_emulated_bmc_boots_to_its_first_report(tmp_path: Path
             "bmc_address": "127.0.0.1",
             "bmc_port": bmc_port,
             "bmc_ca": "ca.pem",
+            "bmc_system": emulated_bmc.SYSTEM,
             "bmc_credentials": {"file": "bmc.login"},
         }
         path.write_text(yaml.safe_dump(hosts))
