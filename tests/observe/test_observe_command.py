@@ -19,6 +19,7 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.facts import to_json
 from assay.model.fleet import Fleet
 from assay.model.node import Node
+from assay.observe.evidence_collector import BMC_PATIENCE
 from assay.observe.evidence_store import EvidenceStore
 from tests.support.forked_assay import run_assay
 
@@ -56,7 +57,7 @@ def test_what_failed_is_named_with_its_reason_and_exit_1(rehearsal: Any) -> None
     assert done.returncode == 1
     (node,) = json.loads(done.stdout)["nodes"]
     assert node["channels"] == {"probe": "value", "bmc": "failed"}
-    assert node["unanswered"] == {"bmc": {"": f"no answer within {seconds} s"}}
+    assert node["unanswered"] == {"bmc": {"": f"no answer within {BMC_PATIENCE * float(seconds):g} s"}}
     assert EvidenceStore(rehearsal.root / ".assay-lab/evidence").get(node["evidence"]).node == "n0002"
 
 
