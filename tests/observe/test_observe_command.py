@@ -71,7 +71,7 @@ def test_nobody_who_answers_is_exit_2_with_every_reason(rehearsal: Any) -> None:
         with rehearsal.world.change("n0002") as state:
             state["fails"] = before
     assert done.returncode == 2
-    assert "✗ n0002  probe failed: no answer within 2 s; bmc failed: no answer within 2 s" in done.stdout
+    assert "✗ n0002  probe failed: no answer within 2 s; bmc failed: no answer within 3 s" in done.stdout
 
 
 def test_one_reading_that_hangs_is_named_and_the_rest_is_there(rehearsal: Any, tmp_path: Path) -> None:
