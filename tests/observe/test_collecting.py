@@ -16,7 +16,7 @@ from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.faults.sightings import find_kernel_sightings
 from assay.observe import evidence_collector
-from assay.observe.evidence_collector import NodeQuery, collect_evidence, run_queries
+from assay.observe.evidence_collector import BMC_PATIENCE, NodeQuery, collect_evidence, run_queries
 from assay.observe.evidence_contents import find_unanswered_branches, iterate_leaves
 
 NODES = ["n0001", "n0002", "n0003", "n0017"]
@@ -61,7 +61,8 @@ def test_a_hung_probe_and_a_silent_bmc_delay_nobody_and_are_said_plainly(rehears
             if all(not find_unanswered_branches(found[name].channels["probe"]) for name in NODES if name != "n0002"):
                 break  # else the machine is too busy for those who do answer
     silent = {"failed": f"no answer within {seconds} s"}
-    assert found["n0002"].channels == {"probe": silent, "bmc": silent}
+    silent_bmc = {"failed": f"no answer within {BMC_PATIENCE * seconds:g} s"}
+    assert found["n0002"].channels == {"probe": silent, "bmc": silent_bmc}
     assert found["n0002"].read("probe", "gpu", "count").kind == "failed"
     assert all(not find_unanswered_branches(found[name].channels["probe"]) for name in NODES if name != "n0002")
 
