@@ -79,8 +79,8 @@ def dhcp(
     booting = {node.name for node in declared.nodes.values() if chosen.applies_to(node.pool)}
     without = booting - {host.name for host in hosts}
     if without:
-        names = format_list(fold_names(sorted(without)))
-        typer.echo(f"assay boot: without a MAC address: {names}\n  → write its `mac` into the inventory", err=True)
+        listed = format_list(fold_names(sorted(without)))
+        typer.echo(f"assay boot: without a MAC address: {listed}\n  → write its `mac` into the inventory", err=True)
         raise typer.Exit(1)
 
 
