@@ -23,7 +23,7 @@ def test_json_is_one_document_with_what_was_promised():
     result = run(str(HERE / "dmesg-T.log"), "--format", "json", "--fleet", str(ROOT))
     document = json.loads(result.stdout)
     assert result.exit_code == 1
-    assert document.keys() - {"context"} == {"faults", "lines", "unread", "uncounted", "broken"}
+    assert document.keys() - {"context"} == {"faults", "lines", "unread", "not_judged", "uncounted", "broken"}
     (fault,) = document["faults"]
     assert (fault["fault"], fault["class"], fault["severity"]) == ("gpu.xid.79", "hardware", "catastrophic")
     assert (fault["subject"], fault["count"], fault["action"]) == ("0000:9b:00", 1, "reboot")

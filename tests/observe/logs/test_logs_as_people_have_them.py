@@ -110,7 +110,15 @@ def test_a_packed_log_and_standard_input_are_read(tmp_path, catalog, monkeypatch
 
 
 def test_an_empty_log_has_no_lines(tell):
-    assert {**tell(), "by": None} == {"faults": [], "lines": 0, "unread": 0, "uncounted": "", "broken": "", "by": None}
+    assert {**tell(), "by": None} == {
+        "faults": [],
+        "lines": 0,
+        "unread": 0,
+        "not_judged": [],
+        "uncounted": "",
+        "broken": "",
+        "by": None,
+    }
 
 
 @pytest.mark.parametrize(

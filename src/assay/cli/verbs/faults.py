@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,14 +14,19 @@ from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.cli.workspace import load_surrounding_catalog
 from assay.model.errors import AssayError
 from assay.model.facts import fact
+from assay.model.text.lists import format_count
+from assay.model.text.safe_text import escape_line
 
 if TYPE_CHECKING:
     from assay.decide.faults.log_file_faults import FaultInLog, LogFaultCollector
+    from assay.decide.faults.unjudged import UnjudgedForm
     from assay.model.specs.fault_catalog import FaultCatalog
     from assay.observe.logs.log_reader import LogReader
 
 
 SHOWN_LENGTH = 200
+MOST_SHOWN = 20
+JUDGE = "give it to a class below `wordings`, or call it `noise`, in a fault catalogue (docs/faults.md)"
 FETCH_AGAIN = "fetch the file again: what is missing may name a fault"
 
 
@@ -33,6 +40,11 @@ class FaultsAnswer:
     """How many lines the log has."""
     unread: int
     """How many of them could not be read."""
+    not_judged: list[UnjudgedForm]
+    """Errors of drivers that the fault catalogue watches and that no class has: neither faults nor health.
+
+    With any, the exit code is 2, unless a fault asks for an action.
+    """
     uncounted: str
     """The beginning of the first line that cannot be counted: it names a fault, or is of another log; "" without one.
 
@@ -45,6 +57,16 @@ class FaultsAnswer:
     """
 
 
+@fact
+class UnknownErrorsAnswer:
+    """The errors on the nodes of the fleet that no class of the fault catalogue has."""
+
+    not_judged: list[UnjudgedForm]
+    """By form: first what came from most nodes. With any, the exit code is 2."""
+    nodes: int
+    """How many nodes the ledger has."""
+
+
 faults_app = typer.Typer(add_completion=False)
 
 
@@ -52,8 +74,11 @@ faults_app = typer.Typer(add_completion=False)
 def faults(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="The log, plain or packed. - is standard input.", show_default=False),
-    ],
+        typer.Argument(metavar="[FILE]", help="The log, plain or packed. - is standard input.", show_default=False),
+    ] = "",
+    unknown: Annotated[
+        bool, typer.Option("--unknown", help="List the errors on the fleet's nodes that no class has.")
+    ] = False,
     fleet: OptionalFleetDir = None,
     format: OutputFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
@@ -63,8 +88,13 @@ def faults(
     Event logs: ipmitool sel, ipmi-sel, racadm, iLO, Redfish. The format is detected.
 
     Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log is empty or cannot be read to its
-    end, or a line in it names a fault that cannot be counted, or is of another log.
+    end, or a line in it names a fault that cannot be counted, is of another log, or is an error that nobody judged.
     """
+    if unknown == bool(file):
+        raise AssayError("name a log, or ask for the fleet", fix="assay faults FILE, or assay faults --unknown")
+    if unknown:
+        show_unknown_errors(fleet or Path(), format)
+        return
     document = classify_log(file, load_surrounding_catalog(fleet))
     where = "standard input" if file == "-" else file
     if not document.lines and document.broken:
@@ -83,6 +113,12 @@ def faults(
         )
     if document.broken:
         raise AssayError(f"was read in part only: {document.broken}", where=where, fix=FETCH_AGAIN)
+    if document.not_judged:
+        raise AssayError(
+            f"holds errors that nobody has judged, such as {document.not_judged[0].example[:SHOWN_LENGTH]!r}",
+            where=where,
+            fix=JUDGE,
+        )
 
 
 def format_faults_text(document: FaultsAnswer) -> list[str]:
@@ -103,9 +139,44 @@ def format_faults_text(document: FaultsAnswer) -> list[str]:
     acting = sum(fault.action != "none" for fault in document.faults)
     unread = f", {document.unread:,} of them unreadable" if document.unread else ""
     none = "a line that cannot be counted" if document.uncounted else "no fault"
+    none = "nothing that a class has" if document.not_judged and not document.uncounted else none
     total = f"faults: {len(document.faults)}, with an action: {acting}" if document.faults else none
+    lines += format_unjudged(document.not_judged)
     lines.append(f"lines: {document.lines:,}{unread}; {total}{' so far' if document.broken else ''}")
     return [*lines, f"read in part only: {document.broken}"] if document.broken else lines
+
+
+def format_unjudged(forms: Sequence[UnjudgedForm]) -> list[str]:
+    """Return the lines for errors that no class has, none if there are none."""
+    if not forms:
+        return []
+    shown = [
+        f"  {one.count:,} × {escape_line(one.form[:SHOWN_LENGTH])} ({one.subsystem}{format_hosts(one.hosts)})"
+        for one in forms[:MOST_SHOWN]
+    ]
+    further = [f"  and {len(forms) - MOST_SHOWN} more; --format json has all"] if len(forms) > MOST_SHOWN else []
+    errors = format_count(sum(one.count for one in forms), "error")
+    total = f"not judged: {errors} in {format_count(len(forms), 'form')}, which no class has:"
+    return [total, *shown, *further]
+
+
+def show_unknown_errors(fleet: Path, form: OutputFormat) -> None:
+    """Print the errors that no class has, of the whole fleet. Raises typer.Exit with 2 if there are any."""
+    from assay.cli.workspace import Workspace
+    from assay.decide.faults.unjudged import count_fleet
+
+    workspace = Workspace(fleet.resolve())
+    states = workspace.read_node_states()
+    document = UnknownErrorsAnswer(count_fleet(workspace.fleet.fault_catalog, states), len(states))
+    lines = [*format_unjudged(document.not_judged), f"to judge one, {JUDGE}"]
+    print_answer(document, form, lines if document.not_judged else ["every error of a watched driver has a class"])
+    if document.not_judged:
+        raise typer.Exit(2)
+
+
+def format_hosts(hosts: Sequence[str]) -> str:
+    """Return the hosts for a line of the list, "" where no host is known."""
+    return f", {len(hosts):,} nodes such as {hosts[0]}" if len(hosts) > 1 else f", {hosts[0]}" if hosts else ""
 
 
 def classify_log(file: str, catalog: FaultCatalog) -> FaultsAnswer:
@@ -132,13 +203,17 @@ def classify_log(file: str, catalog: FaultCatalog) -> FaultsAnswer:
         faults=collector.faults(),
         lines=tally.lines,
         unread=tally.unreadable,
+        not_judged=collector.unjudged.list_forms(),
         uncounted=tally.uncounted[:SHOWN_LENGTH],
         broken=source.broken,
     )
 
 
 def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: FaultCatalog) -> None:
-    """Add every fault in the messages of a log to the collector. What cannot be counted is noted in the log's tally."""
+    """Add every fault in the messages of a log to the collector, and every error that no class has.
+
+    What cannot be counted is noted in the log's tally.
+    """
     from assay.model.faults.bmc_events import find_event_fault
     from assay.model.faults.sightings import SplitMessages, find_nvlink_code
 
@@ -158,3 +233,5 @@ def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: Fa
         for mention in mentions:
             code = find_nvlink_code(catalog, mention, message.text)
             collector.add(mention.name, mention.part or mention.pci, message, code)
+        if message.is_of_kernel and (subsystem := matcher.find_unjudged(message.text)):
+            collector.unjudged.add(subsystem, message.text, message.host)

@@ -104,7 +104,10 @@ ANSWERS: dict[str, Answer] = {
     "fabric scan": _one("assay.fabric.fabric_answers:FabricComparisonAnswer"),
     "fabric evaluate": _one("assay.fabric.fabric_answers:FabricWeekAnswer"),
     "fabric impact": _one("assay.fabric.fabric_answers:ImpactAnswer"),
-    "faults": _one("assay.cli.verbs.faults:FaultsAnswer"),
+    "faults": _forms(
+        ("", "assay.cli.verbs.faults:FaultsAnswer"),
+        ("with --unknown", "assay.cli.verbs.faults:UnknownErrorsAnswer"),
+    ),
     "gate": _one("assay.validate.results.run_gates:GateReport"),
     "validate": _one("assay.tell.report.registry:ValidationAnswer"),
     "explain": _forms(

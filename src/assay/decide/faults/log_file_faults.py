@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
+from assay.decide.faults.unjudged import UnjudgedCounter
 from assay.model.facts import fact, shown
 from assay.model.faults.counting import (
     EVENT_SECONDS,
@@ -204,7 +205,7 @@ class LogFaultCollector:
     """Collects messages, and returns their faults. Every host has a clock and faults of its own."""
 
     def __init__(self, catalog: FaultCatalog) -> None:
-        self._catalog = catalog
+        self._catalog, self.unjudged = catalog, UnjudgedCounter()
         self._recovery_actions = {
             name: rule.recovery_action for name, rule in catalog.classes.items() if rule.recovery_action
         }

@@ -24,6 +24,7 @@ from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
 from assay.model.specs.log_patterns import FaultMention
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.nvlink_codes import NvlinkCode, decode_nvlink_xid
+from assay.model.specs.watched_lines import NOT_JUDGED, name_form
 from assay.model.text.lists import normalize_pci_address
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_time, parse_time
@@ -171,7 +172,10 @@ def find_kernel_sightings(
         uptime_s = None if booted_at is None and "at" in line else line["t_s"]
         text = split.complete(LogMessage(line["text"])).text
         source, mark = line.get("source", "kernel"), f"{boot}:{line['seq']}"
-        for mention in catalog.kernel_log_matcher.find_faults(text):
+        mentions = catalog.kernel_log_matcher.find_faults(text)
+        if not mentions and catalog.kernel_log_matcher.find_unjudged(text, line.get("level")):
+            mentions = [FaultMention(NOT_JUDGED, part=name_form(text))]
+        for mention in mentions:
             at = format_time(line.get("at") or start + timedelta(seconds=line["t_s"]))
             code, part = find_nvlink_code(catalog, mention, text), _resolve_part(mention, parts, drives)
             shown = shorten(text)

@@ -13,9 +13,16 @@ from pydantic import Field, model_validator
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.customers import FaultCustomerWords
 from assay.model.specs.load_parts import LoadPart
-from assay.model.specs.log_patterns import UNKNOWN_XID, KernelLogMatcher, KernelLogPattern, RecoveryAction, RegexText
+from assay.model.specs.log_patterns import (
+    UNKNOWN_XID,
+    KernelLogMatcher,
+    KernelLogPattern,
+    RecoveryAction,
+    find_beginnings,
+)
 from assay.model.specs.nvlink_codes import NvlinkUnit
 from assay.model.specs.spec_document import SpecDocument, StrictModel
+from assay.model.specs.watched_lines import PatternSources, RegexText, WatchedLines
 
 CheckName = Annotated[str, Field(pattern=r"^test_\w+$")]
 XID_NAMES = "gpu.xid."
@@ -181,7 +188,12 @@ class FaultClass(FaultTreatment):
 class FaultCatalog(SpecDocument):
     """Fault classes by name. Each `xid` of a class is a fault `gpu.xid.N`, each `sxid` a fault `nvswitch.sxid.N`.
 
-    `unknown` is the treatment of all other faults. One catalogue of a fleet has it.
+    `unknown` is the treatment of all other faults, `watched` the drivers whose errors a class must have, or they are
+    not judged. One catalogue of a fleet has each.
+
+    - `wordings`: further kernel messages of a class, by its name; its own or that of another catalogue. Each is a
+      regular expression with its source, and begins as those of a watched subsystem do.
+    - `noise`: errors of watched subsystems that say nothing of a node: a regular expression, with the reason.
 
     `classes`: the fault classes by name.
     """
@@ -189,7 +201,10 @@ class FaultCatalog(SpecDocument):
     kind: Literal["FaultCatalog"]
     sources: list[str] = Field(min_length=1)
     unknown: FaultTreatment | None = None
-    classes: dict[str, FaultClass]
+    watched: WatchedLines | None = None
+    wordings: dict[str, PatternSources] = Field(default={})
+    noise: PatternSources = Field(default={})
+    classes: dict[str, FaultClass] = Field(default={})
 
     @model_validator(mode="after")
     def _each_number_once(self) -> FaultCatalog:
@@ -213,12 +228,26 @@ class FaultCatalog(SpecDocument):
         return {name: fault.units for name, fault in self._by_name.items() if fault.units}
 
     @cached_property
+    def kernel_lines(self) -> list[tuple[str, KernelLogPattern]]:
+        """The kernel log messages of the classes, by the class's name; a class may have several wordings."""
+        own = [(name, fault.kernel_log_pattern) for name, fault in self.classes.items()]
+        heads = self.watched.heads if self.watched else ()
+        further = [
+            (name, KernelLogPattern(pattern=pattern, begins=sorted(find_beginnings(pattern, heads))))
+            for name, patterns in self.wordings.items()
+            for pattern in patterns
+        ]
+        return [(name, line) for name, line in own if line] + further
+
+    @cached_property
     def kernel_log_matcher(self) -> KernelLogMatcher:
-        """Finds the kernel messages of these classes."""
+        """Finds the kernel messages of these classes, and those that nobody judged."""
         return KernelLogMatcher(
-            {name: fault.kernel_log_pattern for name, fault in self.classes.items() if fault.kernel_log_pattern},
+            self.kernel_lines,
             [number for fault in self.classes.values() for number in fault.list_xid_names()],
             {name: fault.recovery_action for name, fault in self.classes.items() if fault.recovery_action},
+            self.watched,
+            self.noise,
         )
 
     def find_recovery_action(self, name: str) -> RecoveryAction | None:
@@ -272,19 +301,26 @@ def select_active_catalogs(catalogs: Iterable[FaultCatalog]) -> list[FaultCatalo
 
 
 def merge_catalogs(catalogs: Iterable[FaultCatalog]) -> FaultCatalog:
-    """Return all active catalogues as one. Raises ValueError if two define the same fault."""
+    """Return all active catalogues as one. Raises ValueError for a fault in two, and for a wording without a class."""
     every = select_active_catalogs(catalogs)
-    if len(every) == 1:
-        return every[0]
     classes: dict[str, FaultClass] = {}
     for catalog in every:
         if shared := classes.keys() & catalog.classes.keys():
             raise ValueError(f"{min(shared)} stands in two fault catalogues, one of them {catalog.name}")
         classes |= catalog.classes
+    wordings: dict[str, PatternSources] = {}
+    for catalog in every:
+        for name, patterns in catalog.wordings.items():
+            if name not in classes:
+                raise ValueError(f"{catalog.name} gives wordings of {name}, and no fault catalogue has that class")
+            wordings[name] = wordings.get(name, {}) | patterns
     return FaultCatalog(
         kind="FaultCatalog",
         name="faults",
         sources=list(dict.fromkeys(source for catalog in every for source in catalog.sources)),
         unknown=next((catalog.unknown for catalog in every if catalog.unknown), None),
+        watched=next((catalog.watched for catalog in every if catalog.watched), None),
+        wordings=wordings,
+        noise={pattern: source for catalog in every for pattern, source in catalog.noise.items()},
         classes=classes,
     )

@@ -12,11 +12,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from assay.model.specs.spec_document import StrictModel
+from assay.model.specs.watched_lines import (
+    LEAST_LETTERS,
+    LiteralText,
+    RegexText,
+    WatchedLines,
+    join_as_tree,
+    join_patterns,
+)
 
 Item = tuple[Any, Any]
 """One node of a parsed expression: what it is, and its arguments."""
@@ -47,6 +55,14 @@ def compile_beginning(pattern: str, letters: int | None = 0) -> re.Pattern[str]:
     items = list(parser.parse(pattern))
     begun = _begin(items, letters) if _is_anchored(items) else _begin_after_words(".*", items, letters)
     return re.compile(begun, re.IGNORECASE | re.DOTALL)
+
+
+def find_beginnings(pattern: str, heads: Iterable[str]) -> list[str]:
+    """Return the heads with which a message that matches `pattern` may begin, if the pattern says how it begins."""
+    if not _is_anchored(list(parser.parse(pattern))):
+        return []
+    begun = compile_beginning(pattern)
+    return [head for head in heads if begun.fullmatch(head.replace(NUMBER, "0"))]
 
 
 def _is_anchored(items: Sequence[Item]) -> bool:
@@ -134,19 +150,6 @@ def _in_set(kind: Any, value: Any) -> str:
     return CATEGORIES[value] if kind is ops.CATEGORY else re.escape(chr(value))
 
 
-def _check_regex(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
-    return pattern
-
-
-RegexText = Annotated[str, AfterValidator(_check_regex)]
-LEAST_LETTERS = 3
-LiteralText = Annotated[str, Field(min_length=LEAST_LETTERS)]
-
-
 class KernelLogPattern(StrictModel):
     """Messages that match the regular expression `pattern`. Its groups `pci` or `part` name the affected part.
 
@@ -168,6 +171,8 @@ class KernelLogPattern(StrictModel):
 
 
 XID_PREFIX = "NVRM: Xid"
+ERROR = "\1"
+"""Stands for the rest of a message in which a word stands that only an error has."""
 NUMBER = "<number>"
 """Stands for a number of any length in the beginning of a message."""
 SXID_HEADS = tuple(
@@ -225,29 +230,36 @@ class KernelLogMatcher:
 
     `patterns` belong to classes without `begins` and `holds` and must be matched with every line. `numbers` are the
     XIDs and SXIDs that have a class, by name; with none, every number has its own. `recovery_actions` are the classes
-    that the text of an XID decides.
+    that the text of an XID decides. Errors of `watched` that no class has are not judged, but for `noise`.
     """
 
     def __init__(
         self,
-        lines: Mapping[str, KernelLogPattern],
+        lines: Sequence[tuple[str, KernelLogPattern]],
         numbers: Collection[str] = (),
         recovery_actions: Mapping[str, RecoveryAction] | None = None,
+        watched: WatchedLines | None = None,
+        noise: Iterable[str] = (),
     ) -> None:
         self._lines, self._numbers = lines, frozenset(numbers)
+        self._watched, self._noise = watched, join_patterns(noise)
         self._begun_numbers = {name[:end] for name in numbers for end in range(name.rfind(".") + 2, len(name))}
         self._known: dict[str, list[FaultMention]] = {}
         self._recovery_actions: dict[int, list[tuple[str, re.Pattern[str]]]] = {}
         for name, action in (recovery_actions or {}).items():
             self._recovery_actions.setdefault(action.xid, []).append((name, re.compile(action.text, re.IGNORECASE)))
-        compiled = [(name, line, re.compile(line.pattern, re.IGNORECASE)) for name, line in lines.items()]
+        compiled = [(name, line, re.compile(line.pattern, re.IGNORECASE)) for name, line in lines]
         heads = {head for _, line, _ in compiled for head in line.begins}
-        self.begins: tuple[str, ...] = tuple(sorted({XID_PREFIX, *heads}, key=lambda head: (-len(head), head)))
+        self._watched_only = watched.heads - heads if watched else frozenset()
+        self._words = watched.words if watched else ""
+        every = {XID_PREFIX, *heads, *self._watched_only}
+        self.begins: tuple[str, ...] = tuple(sorted(every, key=lambda head: (-len(head), head)))
         words = {word for _, line, _ in compiled for word in line.holds}
         self.holds: tuple[str, ...] = tuple(sorted(words))
         self.patterns = tuple((name, regex) for name, line, regex in compiled if not (line.begins or line.holds))
         each = (f"({re.escape(head)})".replace(NUMBER, r"\d+") for head in self.begins)
         self._head = re.compile("|".join(each), re.IGNORECASE)
+        self._subsystems = [watched.find_subsystem(head) for head in self.begins] if watched else []
         # An XID is told by its number: what begins as any line of the driver does is not.
         self._by_head = [
             [
@@ -257,6 +269,7 @@ class KernelLogMatcher:
             ]
             for head in self.begins
         ]
+        self.prefix_regex = cache(self._make_prefix_regex)
         self._beginnings = cache(self._list_beginnings)
         self._cut_by_head = cache(
             lambda head: [compile_beginning(regex.pattern, None) for _, regex in self._by_head[head]]
@@ -265,14 +278,19 @@ class KernelLogMatcher:
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
         ]
 
-    def prefix_regex(self) -> str:
-        """Return a regular expression for the beginnings of messages, also in lower case, as a tree for speed."""
-        heads = {*self.begins, *SXID_HEADS, *map(str.lower, self.begins)}
+    def _make_prefix_regex(self) -> str:
+        """Return a regular expression for the beginnings of messages, also in lower case, as a tree for speed.
+
+        A message of a subsystem that no class has must go on with a word that only an error has.
+        """
+        heads = {*self.begins, *SXID_HEADS} - self._watched_only | {head + ERROR for head in self._watched_only}
+        both = heads | set(map(str.lower, heads))
         # what the first letters may be: most lines are left by these at once
-        spelled = [head.replace(NUMBER, digits) for head in heads for digits in ("0", "00")]
+        spelled = [head.replace(NUMBER, digits) for head in both for digits in ("0", "00")]
         sets = ("".join(sorted({re.escape(head[place]) for head in spelled})) for place in range(LEAST_LETTERS))
         first_letters = f"(?={''.join(f'[{letters}]' for letters in sets)})".replace("0", r"\d")
-        return first_letters + _join_as_tree(heads).replace(NUMBER, r"\d+")
+        tree = join_as_tree(both).replace(NUMBER, r"\d+")
+        return first_letters + tree.replace(ERROR, rf"(?=(?:[a-zA-Z]*+[^a-zA-Z\n]++)*?{self._words})")
 
     def find_faults(self, text: str) -> Sequence[FaultMention]:
         """Return the faults that a message names. `text` is without time, host and level."""
@@ -284,6 +302,16 @@ class KernelLogMatcher:
             if len(text) <= LONGEST_KNOWN:
                 self._known[text] = mentions
         return mentions
+
+    def find_unjudged(self, text: str, level: int | None = None) -> str:
+        """Return the subsystem whose error this is, if no class has it and it is no noise, else "".
+
+        `level` is the kernel's, None if the log does not say.
+        """
+        head = self._head.match(text) if self._watched and not self.find_faults(text) else None
+        if self._watched is None or head is None or not self._watched.is_error(text, level):
+            return ""
+        return "" if self._noise.search(text) else self._subsystems[(head.lastindex or 0) - 1]
 
     def is_cut(self, text: str) -> bool:
         """Whether a message ends with an XID or SXID with which a longer known one begins: `…: 7` may be 79.
@@ -315,7 +343,7 @@ class KernelLogMatcher:
     def _list_beginnings(self, letters: int) -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
         """Of each head: what breaks off within it; the head; what breaks off within the whole pattern."""
         pairs = [(_XID_HEAD, _XID_START), (_SXID_HEAD, _SXID_START)]
-        heads = [(re.escape(head), line.pattern) for line in self._lines.values() for head in line.begins]
+        heads = [(re.escape(head), line.pattern) for _, line in self._lines for head in line.begins]
         pairs += [(head.replace(NUMBER, r"\d+"), pattern) for head, pattern in heads]
         return [
             (compile_beginning(f"^{head}"), re.compile(head, re.IGNORECASE), compile_beginning(pattern, letters))
@@ -351,17 +379,6 @@ class KernelLogMatcher:
 
     def _name_number(self, name: str, unknown: str) -> str:
         return name if not self._numbers or name in self._numbers else unknown
-
-
-def _join_as_tree(words: Collection[str]) -> str:
-    """Return a regular expression for words, as a tree of letters. A word stands for all that begin with it."""
-    if "" in words:
-        return ""
-    rest: dict[str, set[str]] = {}
-    for word in sorted(words):
-        rest.setdefault(word[0], set()).add(word[1:])
-    branches = [re.escape(letter) + _join_as_tree(ends) for letter, ends in rest.items()]
-    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
 def is_truncated_xid(text: str) -> bool:

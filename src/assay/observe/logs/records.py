@@ -208,7 +208,9 @@ class MessageSearch:
         """Return the message with which a log breaks off, if it may be the beginning of one that names a fault."""
         line = unescape(line.strip())
         quote = line[-1:]
-        if self.find_messages(line) or (quote in CLOSING_QUOTES and line.count(quote) % 2 == 0):
+        if any(self.names_fault(message.text) for message in self.find_messages(line)):
+            return []
+        if quote in CLOSING_QUOTES and line.count(quote) % 2 == 0:
             return []
         starts = {peel_line(line, self.written_at).end, *(match.end() for match in VALUE.finditer(line))}
         begun = self._find_beginnings(line, starts, LEAST_AFTER_WORDS)
@@ -276,7 +278,8 @@ class MessageSearch:
         if self.names_fault(line):
             message = split_line(line, self.written_at)
             return message if self.names_fault(message.text) else LogMessage(line)
-        return None
+        message = split_line(line, self.written_at)
+        return message if self.matcher.find_unjudged(message.text) else None
 
 
 def holds_written_line_ends(piece: bytes) -> bool:

@@ -148,7 +148,7 @@ class AgentRoutes:
 
 def list_kernel_words(catalog: FaultCatalog) -> list[str]:
     """Return the literal texts by which an agent finds the catalogue's kernel lines; "" if a pattern has none."""
-    patterns = [fault.kernel_log_pattern for fault in catalog.classes.values() if fault.kernel_log_pattern]
+    patterns = [pattern for _, pattern in catalog.kernel_lines]
     begins = {max(head.split(NUMBER), key=len) for pattern in patterns for head in pattern.begins}
     words = begins | {word for pattern in patterns for word in pattern.holds}
     return sorted(words | ({""} if any(not (pattern.begins or pattern.holds) for pattern in patterns) else set()))
