@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from assay.model.specs.credential_reference import CredentialReference, TokenReference, TokenReferences
-from assay.model.specs.log_patterns import RegexText
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
+from assay.model.specs.watched_lines import RegexText
 
 MetricName = Annotated[str, Field(pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$")]
 MetricLabel = Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")]
