@@ -151,11 +151,11 @@ def format_unjudged(forms: Sequence[UnjudgedForm]) -> list[str]:
     if not forms:
         return []
     shown = [
-        f"  {one.count:,} × {escape_line(one.form[:SHOWN_LENGTH])} ({one.subsystem}{format_hosts(one.hosts)})"
-        for one in forms[:MOST_SHOWN]
+        f"  {form.count:,} × {escape_line(form.form[:SHOWN_LENGTH])} ({form.subsystem}{format_hosts(form.hosts)})"
+        for form in forms[:MOST_SHOWN]
     ]
     further = [f"  and {len(forms) - MOST_SHOWN} more; --format json has all"] if len(forms) > MOST_SHOWN else []
-    errors = format_count(sum(one.count for one in forms), "error")
+    errors = format_count(sum(form.count for form in forms), "error")
     total = f"not judged: {errors} in {format_count(len(forms), 'form')}, which no class has:"
     return [total, *shown, *further]
 

@@ -55,7 +55,7 @@ class UnjudgedCounter:
             for form, counts in self._counts.items()
             for subsystem, example in [self._first[form]]
         ]
-        return sorted(forms, key=lambda one: (-len(one.hosts), -one.count, one.form))
+        return sorted(forms, key=lambda form: (-len(form.hosts), -form.count, form.form))
 
 
 def count_fleet(catalog: FaultCatalog, states: Iterable[NodeState]) -> list[UnjudgedForm]:

@@ -71,7 +71,7 @@ class WatchedLines(StrictModel):
 
     def find_subsystem(self, head: str) -> str:
         """Return the subsystem whose messages begin so, "" for none."""
-        owners = (name for name, one in self.subsystems.items() if head.startswith(tuple(one.begins)))
+        owners = (name for name, driver in self.subsystems.items() if head.startswith(tuple(driver.begins)))
         return next(owners, "")
 
     def is_error(self, text: str, level: int | None) -> bool:
