@@ -124,7 +124,7 @@ def passes(room: Room, adapter: KubernetesScheduler) -> list[PassReport]:
 def one_pass(room: Room, adapter: KubernetesScheduler) -> PassReport:
     """Go round the loop once."""
     home, clock = room.root / ".assay-lab", room.world.clock()
-    ledger, store = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
+    ledger, store = Ledger.open(home / "ledger.sqlite", context="lab"), EvidenceStore(home / "evidence")
 
     def where(node: Node) -> SchedulerAdapter:
         return adapter if node.name == NODE else load_scheduler_adapter(node)
