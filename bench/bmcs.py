@@ -34,6 +34,7 @@ AT_LEAST = 10.0
 READS = (
     "Systems?$expand=.($levels=1)",
     "Managers/BMC_0",
+    "Chassis?$expand=.($levels=1)",
     "Chassis/Chassis_0",
     "Chassis/Chassis_0/PowerSubsystem?$expand=.($levels=3)",
     "Chassis/Chassis_0/ThermalSubsystem?$expand=.($levels=3)",

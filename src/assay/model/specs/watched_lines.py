@@ -32,7 +32,7 @@ PatternSources = dict[RegexText, Annotated[str, Field(min_length=1)]]
 
 
 class ErrorWords(StrictModel):
-    """Words that only an error has, or how they begin; in capitals or not. `source` says who writes them."""
+    """`words` that only an error has, or how they begin; in capitals or not. `source` says who writes them."""
 
     words: list[LiteralText] = Field(min_length=1)
     source: str = Field(min_length=1)
