@@ -61,9 +61,14 @@ def clean_serial(content: Any) -> str:
     return text
 
 
+def fold_serial(serial: str) -> str:
+    """Return a serial number as it is compared: spaces and case do not count."""
+    return "".join(serial.split()).upper()
+
+
 def is_same_serial(serial: str, other: str) -> bool:
     """Whether two serial numbers are of one machine, as far as is known: spaces and case do not count."""
-    first, second = ("".join(clean_serial(text).split()).upper() for text in (serial, other))
+    first, second = (fold_serial(clean_serial(text)) for text in (serial, other))
     return first == second or not (first and second)
 
 

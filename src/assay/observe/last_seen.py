@@ -21,6 +21,7 @@ from typing import Any
 
 from assay.model.errors import AssayError
 
+CONTACTS_FILE = "heard.sqlite"
 LOCK_TIMEOUT_S = 10.0
 TABLES = """
 CREATE TABLE IF NOT EXISTS word (
@@ -59,14 +60,14 @@ class DeliveryPosition:
 
 
 class LastSeen:
-    """The file at `path`, created on first use. Threads and processes may share it. Methods may raise AssayError."""
+    """The file at `path`, made by the first record. Threads and processes share it. Methods may raise AssayError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def positions(self) -> dict[str, DeliveryPosition]:
         """Return how far each agent has delivered."""
-        with self._open() as data:
+        with self._read() as data:
             rows = data.execute("SELECT node, life, acked, received, state FROM agent").fetchall()
         return {
             node: DeliveryPosition(life, acked, received, json.loads(state))
@@ -79,36 +80,37 @@ class LastSeen:
             (node, position.buffer_id, position.acked, position.received, json.dumps(position.state))
             for node, position in positions.items()
         ]
-        with self._open() as data:
+        with self._write() as data:
             data.executemany("INSERT OR REPLACE INTO agent VALUES (?, ?, ?, ?, ?)", rows)
             for node in positions:
                 _write_contact(data, (node, "agent"), Contact(now, now, now))
 
     def contacts(self) -> dict[tuple[str, str], Contact]:
         """Return the contact with every source, by (node, source)."""
-        with self._open() as data:
+        with self._read() as data:
             rows = data.execute("SELECT node, source, at, since, looked FROM word").fetchall()
         return {
             (node, source): Contact(_parse_time(at) if at else None, _parse_time(since), _parse_time(polled))
             for node, source, at, since, polled in rows
         }
 
-    def last_answers(self) -> dict[tuple[str, str], float]:
-        """Return when every source answered last, by (node, source), in seconds since 1970 to a millisecond."""
+    def last_answers(self, node: str = "") -> dict[tuple[str, str], float]:
+        """Return when every source, or those of a node, answered last, by (node, source), in Unix seconds to 1 ms."""
         seconds = "(julianday(at) - 2440587.5) * 86400.0"
-        with self._open() as data:
-            rows = data.execute(f"SELECT node, source, {seconds} FROM word WHERE at <> ''").fetchall()  # noqa: S608
+        chosen = "at <> '' AND node = ?" if node else "at <> ?"
+        with self._read() as data:
+            rows = data.execute(f"SELECT node, source, {seconds} FROM word WHERE {chosen}", (node,)).fetchall()  # noqa: S608
         return {(node, source): at_s for node, source, at_s in rows}
 
     def count_received(self) -> int:
         """Return how many items all agents have delivered."""
-        with self._open() as data:
+        with self._read() as data:
             return int(data.execute("SELECT coalesce(sum(received), 0) FROM agent").fetchone()[0])
 
     def record_polls(self, answered: Mapping[tuple[str, str], bool], now: datetime) -> None:
         """Record that sources (node, source) were polled now, and whether they answered."""
         contacts = self.contacts()
-        with self._open() as data:
+        with self._write() as data:
             for key, has_answered in answered.items():
                 known = contacts.get(key)
                 was_silent = known is not None and known.last_at != known.polled_at
@@ -120,26 +122,39 @@ class LastSeen:
         """Record that a controller listens to agents now. After a pause longer than `gap`, the time starts again."""
         known = self.contacts().get(ALL_AGENTS)
         since = known.silent_since if known and now - known.polled_at <= gap else now
-        with self._open() as data:
+        with self._write() as data:
             _write_contact(data, ALL_AGENTS, Contact(now, since, now))
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """Yield the file inside a transaction."""
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.closing(sqlite3.connect(self._path, timeout=LOCK_TIMEOUT_S)) as data:
-                data.execute("PRAGMA journal_mode = WAL")
-                data.execute("PRAGMA synchronous = NORMAL")  # the last rows may be lost: agents send their items again
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        """Yield the file, an empty one if there is none. Nothing is made or locked: pages and commands read often."""
+        has_file = self._path.exists()
+        with self._connect(f"{self._path.absolute().as_uri()}?mode=ro" if has_file else ":memory:") as data:
+            if not has_file:
                 data.executescript(TABLES)
-                with data:
-                    data.execute("BEGIN IMMEDIATE")
-                    yield data
+            yield data
+
+    @contextlib.contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        """Yield the file inside a transaction."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._connect(self._path.absolute().as_uri()) as data:
+            data.execute("PRAGMA journal_mode = WAL")
+            data.execute("PRAGMA synchronous = NORMAL")  # the last rows may be lost: agents send their items again
+            data.executescript(TABLES)
+            with data:
+                data.execute("BEGIN IMMEDIATE")
+                yield data
+
+    @contextlib.contextmanager
+    def _connect(self, uri: str) -> Iterator[sqlite3.Connection]:
+        try:
+            with contextlib.closing(sqlite3.connect(uri, timeout=LOCK_TIMEOUT_S, uri=True)) as data:
+                yield data
         except sqlite3.Error as error:
+            problem = f"the contacts cannot be read or written: {error}"
             fix = "if the file is damaged, delete it: a new one is created"
-            raise AssayError(
-                f"the contacts cannot be read or written: {error}", where=str(self._path), fix=fix
-            ) from None
+            raise AssayError(problem, where=str(self._path), fix=fix) from None
 
 
 def _write_contact(data: sqlite3.Connection, key: tuple[str, str], contact: Contact) -> None:

@@ -74,7 +74,7 @@ def read_delivery_file(path: Path) -> DeliveryList:
     except (ValueError, KeyError, EOFError) as error:
         fix = "name a CSV file in UTF-8, an .xlsx workbook or a .json list of machines"
         raise AssayError(f"the list cannot be read: {error}", where=str(path), fix=fix) from None
-    return read_delivery_rows(headings, rows, str(path))
+    return _list_machines(headings, rows, str(path))
 
 
 def _read_rows(path: Path) -> tuple[list[str], list[_Row]]:
@@ -98,10 +98,10 @@ def _read_rows(path: Path) -> tuple[list[str], list[_Row]]:
             raise ValueError(str(error)) from None
         lines = [[_format_cell(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
         return (lines or [[]])[0], [_Row(f"{path}:{number}", row) for number, row in enumerate(lines[1:], 2)]
-    return read_csv_rows(path.read_text(encoding="utf-8-sig"), str(path))
+    return _read_csv_rows(path.read_text(encoding="utf-8-sig"), str(path))
 
 
-def read_csv_rows(text: str, where: str) -> tuple[list[str], list[_Row]]:
+def _read_csv_rows(text: str, where: str) -> tuple[list[str], list[_Row]]:
     """Return the headings and the rows of a CSV text, whatever separates its columns."""
     try:
         dialect: Any = csv.Sniffer().sniff(text[:4096], delimiters=",;\t|")
@@ -115,9 +115,9 @@ def _format_cell(cell: object) -> str:
     return "" if cell is None else str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
-def read_delivery_rows(headings: Sequence[str], rows: Sequence[_Row], where: str) -> DeliveryList:
+def _list_machines(headings: Sequence[str], rows: Sequence[_Row], where: str) -> DeliveryList:
     """Return what rows under these headings list. Raises AssayError as `read_delivery_file`."""
-    places = find_columns(headings)
+    places = _find_columns(headings)
     if missing := [field for field in NEEDED if field not in places]:
         fix = f"call it one of: {', '.join(COLUMNS[missing[0]])}"
         among = ", ".join(headings) or "nothing"
@@ -139,18 +139,18 @@ def read_delivery_rows(headings: Sequence[str], rows: Sequence[_Row], where: str
     return DeliveryList(machines, list(_describe_unused(headings, places)), refused)
 
 
-def find_columns(headings: Sequence[str]) -> dict[str, int]:
+def _find_columns(headings: Sequence[str]) -> dict[str, int]:
     """Return field → column. A heading with the word MAC that no list has is one by its other words."""
     plain = [_plain(heading) for heading in headings]
-    columns = {
-        field: next((plain.index(name) for name in names if name in plain), -1) for field, names in COLUMNS.items()
-    }
+    columns: dict[str, int] = {}
+    for field, names in COLUMNS.items():
+        if known := [plain.index(name) for name in names if name in plain]:
+            columns[field] = known[0]
     for place, heading in enumerate(headings):
         words = set(re.findall(r"[a-z]+", heading.lower()))
         if "mac" in words and not words & OTHER_DEVICES:
-            field = "bmc_mac" if words & BMC_WORDS else "mac"
-            columns[field] = place if columns[field] < 0 else columns[field]
-    return {field: column for field, column in columns.items() if column >= 0}
+            columns.setdefault("bmc_mac" if words & BMC_WORDS else "mac", place)
+    return columns
 
 
 def _plain(heading: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -24,9 +24,7 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.reading import parse_reading
-from assay.observe.last_seen import ALL_AGENTS, Contact, LastSeen
-
-CONTACTS_FILE = "heard.sqlite"
+from assay.observe.last_seen import ALL_AGENTS, CONTACTS_FILE, Contact, LastSeen
 
 
 def open_last_seen(context: ControllerContext) -> LastSeen:
@@ -34,10 +32,10 @@ def open_last_seen(context: ControllerContext) -> LastSeen:
     return LastSeen(context.home / CONTACTS_FILE)
 
 
-def read_unread_nodes(fleet: Fleet, home: Path, states: Iterable[NodeState], now: datetime) -> dict[str, str]:
-    """Return the nodes in service whose last reading is too old, and when it was, as `list_unread`. Creates no file."""
-    path = home / CONTACTS_FILE
-    answered = LastSeen(path).last_answers() if path.exists() else {}
+def read_unread_nodes(fleet: Fleet, home: Path, states: Collection[NodeState], now: datetime) -> dict[str, str]:
+    """Return the nodes in service whose last reading is too old, and when it was, as `list_unread`."""
+    only = next(iter(states)).node if len(states) == 1 else ""  # one node is asked for often
+    answered = LastSeen(home / CONTACTS_FILE).last_answers(only)
     return list_unread(states, fleet.policies.values(), answered, now)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from assay.adapters.bmc.errors import BmcResourceMissing
 from assay.adapters.bmc.session import RedfishSession, Resource
 from assay.model.errors import AssayError
+from assay.model.evidence import fold_serial
 from assay.model.node import Node
 
 SYSTEM_RESET = "#ComputerSystem.Reset"
@@ -46,7 +47,7 @@ def choose_systems(systems: Sequence[Resource], node: Node, where: str) -> list[
 
 def has_serial(system: Resource, serial: str) -> bool:
     """Whether a system shows this serial number: spaces and case do not count."""
-    shown, wanted = ("".join(str(text or "").split()).upper() for text in (system.get("SerialNumber"), serial))
+    shown, wanted = (fold_serial(str(text or "")) for text in (system.get("SerialNumber"), serial))
     return bool(shown) and shown == wanted
 
 

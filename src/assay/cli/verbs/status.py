@@ -390,14 +390,13 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
         console.print(line, style="yellow", markup=False)
 
 
-def _find_unread(workspace: Workspace, states: Iterable[NodeState]) -> Mapping[str, str]:
+def _find_unread(workspace: Workspace, states: Collection[NodeState]) -> Mapping[str, str]:
     """Return the nodes in service that are not known; none where no inventory and policy can be read."""
     from assay.tell.views.records import find_unread
 
-    try:
-        return find_unread(workspace, states)
-    except AssayError:
+    if _list_service_states(workspace) is None:
         return {}
+    return find_unread(workspace, states)
 
 
 def _read_trust(workspace: Workspace, states: list[NodeState]) -> FleetTrust | None:

@@ -392,12 +392,9 @@ def _list_undecided_faults(ledger: Ledger, catalog: FaultCatalog | None, state: 
 
 
 def _read_agent_status(source: RecordSource, node: str) -> AgentStatus | None:
-    from assay.observe.last_seen import LastSeen
+    from assay.observe.last_seen import CONTACTS_FILE, LastSeen
 
-    path = source.data_dir / "heard.sqlite"
-    if not path.exists():
-        return None
-    last_seen = LastSeen(path)
+    last_seen = LastSeen(source.data_dir / CONTACTS_FILE)
     position, contact = last_seen.positions().get(node), last_seen.contacts().get((node, "agent"))
     if position is None or contact is None or contact.last_at is None:
         return None

@@ -5,7 +5,7 @@ A server keeps them warm: of node states, rollouts and tickets, each entry of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol
@@ -65,7 +65,7 @@ def find_fault_catalog(source: RecordSource) -> FaultCatalog | None:
         return None
 
 
-def find_unread(source: RecordSource, states: Iterable[NodeState]) -> dict[str, str]:
+def find_unread(source: RecordSource, states: Collection[NodeState]) -> dict[str, str]:
     """Return which of these nodes are in service and not known, and when each was last read ("" for never)."""
     return read_unread_nodes(source.fleet, source.data_dir, states, source.clock.now())
 
