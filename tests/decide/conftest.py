@@ -127,7 +127,7 @@ class Paper:
         """Return what is known of these nodes, by default of all."""
         views = views or tuple(self.view(name) for name in self.nodes)
         known = {"known_issues": self.known, "observing_checks": self.observed, "proofs": self.catalog.proofs}
-        more = {"lines": self.lines, **known, **lines}
+        more = {"lines": self.lines, "relations": self.catalog.fault_relations, **known, **lines}
         return FleetSnapshot(self.now, self.policy, views, **more)
 
     @property

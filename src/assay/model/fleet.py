@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.fabric.adapters import AdapterNames
     from assay.model.specs.fabric.fabric_design import FabricDesign
     from assay.model.specs.fault_catalog import FaultCatalog
+    from assay.model.specs.fault_relations import FaultRelations
     from assay.model.specs.firmware_bundle import FirmwareBundle
     from assay.model.specs.golden_digests import DigestRuns, GoldenDigests, GoldenKey
     from assay.model.specs.image import Image
@@ -109,6 +110,13 @@ class Fleet:
     def repair_proofs(self) -> Mapping[str, tuple[str, ...]]:
         """What proves a repair: parts of a load, and checks. Raises AssayError if two catalogues define a fault."""
         return self.fault_catalog.proofs if self.fault_catalogs else {}
+
+    @property
+    def fault_relations(self) -> FaultRelations:
+        """Which fault follows from which. Raises AssayError if two catalogues define a fault."""
+        from assay.model.specs.fault_relations import UNRELATED
+
+        return self.fault_catalog.fault_relations if self.fault_catalogs else UNRELATED
 
     @cached_property
     def fault_catalog(self) -> FaultCatalog:

@@ -365,6 +365,7 @@ class FleetSnapshotCache:
             rolling_nodes=rollout.unproven if rollout else frozenset(),
             settings_of_checks=self._settings_of_checks,
             proofs=fleet.repair_proofs,
+            relations=fleet.fault_relations,
             trust=fleet.trust,
             refused_zaps=self._refused_zaps,
         )

@@ -19,7 +19,7 @@ from assay.decide.state.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
 from assay.model.facts import extend
 from assay.model.faults.bmc_events import drop_told_by_host, find_sel_sightings, map_bmc_gpus, name_own_parts
-from assay.model.faults.counting import EVENT_SECONDS, FaultCorrelator, FaultCounter, PrimaryFault, may_follow
+from assay.model.faults.counting import FaultCorrelator, FaultCounter, PrimaryFault, may_follow
 from assay.model.faults.fault_record import NUMBERED_SOURCES, FaultBlame, FaultRecord, FaultSeverity, Remedy, list_boots
 from assay.model.faults.sightings import (
     UNKNOWN_PART,
@@ -33,7 +33,7 @@ from assay.model.faults.sightings import (
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.fault_catalog import XID_NAMES, FaultCatalog
+from assay.model.specs.fault_catalog import EVENT_SECONDS, XID_NAMES, FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.timestamps import format_time, parse_time

@@ -13,16 +13,10 @@ from typing import Literal
 
 from assay.decide.faults.unjudged import UnjudgedCounter
 from assay.model.facts import fact, shown
-from assay.model.faults.counting import (
-    EVENT_SECONDS,
-    FaultCorrelator,
-    FaultCounter,
-    PrimaryFault,
-    may_follow,
-)
+from assay.model.faults.counting import FaultCorrelator, FaultCounter, PrimaryFault, may_follow
 from assay.model.faults.fault_record import SEVERITIES, FaultBlame, FaultSeverity, Remedy
 from assay.model.log_message import LogMessage
-from assay.model.specs.fault_catalog import XID_NAMES, FaultCatalog, FaultClass
+from assay.model.specs.fault_catalog import EVENT_SECONDS, XID_NAMES, FaultCatalog, FaultClass
 from assay.model.specs.nvlink_codes import NvlinkCode
 from assay.model.text.lists import normalize_pci_address
 

@@ -14,11 +14,11 @@ from assay.decide.faults.identity import IDENTITY_SOURCE, find_return
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.evidence import EvidenceDocument
-from assay.model.faults.counting import EVENT_SECONDS, PrimaryFault, may_follow
+from assay.model.faults.counting import PrimaryFault, may_follow
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.faults.sightings import ALERT_SOURCE, UNKNOWN_PART
 from assay.model.outcome import RecordedOutcome, read_part
-from assay.model.specs.fault_catalog import XID_NAMES, FaultCatalog, MeasurementThreshold
+from assay.model.specs.fault_catalog import EVENT_SECONDS, XID_NAMES, FaultCatalog, MeasurementThreshold
 from assay.model.timestamps import format_duration, parse_time
 
 LOG_PATHS = {

@@ -5,10 +5,11 @@ A fault that the circuit breaker held back counts again only after newer evidenc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from assay.decide.faults.identity import is_identity_fault
+from assay.decide.faults.incidents import list_incidents
 from assay.decide.moves.corrections import MatchedFault, propose_corrections
 from assay.decide.moves.proposals import Proposal
 from assay.decide.moves.remedy_ladder import find_rung, is_at_or_above, is_left_to_people
@@ -25,7 +26,7 @@ MAX_FAULT_CAUSES = 20
 
 def urgency_key(view: NodeSnapshot) -> tuple[int, str, str]:
     """Return a key that sorts nodes: the worst fault first, then the oldest, then by name."""
-    faults = _sort_worst_first(find_unanswered_faults(view))
+    faults = _sort_worst_first(find_unanswered_faults(view), {})
     if not faults:
         return (len(SEVERITIES), "", view.name)
     return (SEVERITIES.index(faults[0].severity), faults[0].first_seen, view.name)
@@ -34,6 +35,7 @@ def urgency_key(view: NodeSnapshot) -> tuple[int, str, str]:
 def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
     """Yield records, and at most one move: that of the worst fault. Its causes are all faults that ask for a move.
 
+    What follows from another fault asks for no ticket of its own, and for no move once that fault has been answered.
     Another machine comes first: no remedy of another fault is for it. While the node is left to people because it
     flaps, faults that would only wait ask for no move.
     """
@@ -41,8 +43,9 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
     is_other_machine = False
     corrected: list[MatchedFault] = []
     in_use = view.jobs is None or bool(view.jobs)
-    for fault in _sort_worst_first([*find_unanswered_faults(view), *list_released_faults(snapshot, view)]):
-        state = view.node_state.state
+    leads = find_leads(snapshot, view)
+    for fault in _sort_worst_first([*find_unanswered_faults(view), *list_released_faults(snapshot, view)], leads):
+        state, lead = view.node_state.state, leads.get(fault.id)
         name, rule = snapshot.policy.find_fault_rule(state, fault.fault_class, fault.severity, fault.blame, in_use)
         if rule.remedy == CONFIGURE:
             corrected.append(MatchedFault(fault, name, rule))
@@ -50,6 +53,8 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
         if rule.timing == "pending" and is_left_to_people(view.node_state):
             continue
         proposal = _make_proposal(snapshot, view, fault, name, rule)
+        if lead and (proposal.timing == "record" or lead.response in ("waits", "acted")):
+            continue
         if proposal.timing == "record":
             yield proposal
         else:
@@ -66,6 +71,18 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
         causes += tuple(make_lemon_causes(snapshot, view))
         keys = tuple(key for move in moves for key in move.identity_keys)
         yield replace(moves[0], causes=causes, identity_keys=keys)
+
+
+def find_leads(snapshot: FleetSnapshot, view: NodeSnapshot) -> dict[str, FaultRecord]:
+    """Return, by the id of a fault, another one of its incident that decides: a worse one, or what it follows from."""
+    node_state = view.node_state
+    present = {f.id: f for f in node_state.faults if f.is_open and not node_state.is_repaired(f)}
+    leads: dict[str, FaultRecord] = {}
+    for incident in list_incidents(snapshot.relations, node_state) if len(present) > 1 else ():
+        members = [present[symptom.id] for symptom in incident.symptoms if symptom.id in present]
+        lead = min(members, key=lambda fault: (SEVERITIES.index(fault.severity), fault.remedy == "none"), default=None)
+        leads |= {fault.id: lead for fault in members if lead and fault is not lead}
+    return leads
 
 
 def find_unanswered_faults(view: NodeSnapshot) -> list[FaultRecord]:
@@ -146,9 +163,10 @@ def shorten_fault_causes(causes: Sequence[DecisionCause]) -> tuple[DecisionCause
     return (*causes[:MAX_FAULT_CAUSES], more)
 
 
-def _sort_worst_first(faults: Iterable[FaultRecord]) -> list[FaultRecord]:
-    def order(fault: FaultRecord) -> tuple[int, bool, str, str]:
-        return SEVERITIES.index(fault.severity), not is_identity_fault(fault), fault.first_seen, fault.id
+def _sort_worst_first(faults: Iterable[FaultRecord], leads: Collection[str]) -> list[FaultRecord]:
+    def order(fault: FaultRecord) -> tuple[int, bool, bool, str, str]:
+        rank = SEVERITIES.index(fault.severity)
+        return rank, not is_identity_fault(fault), fault.id in leads, fault.first_seen, fault.id
 
     return sorted(faults, key=order)
 

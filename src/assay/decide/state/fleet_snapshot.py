@@ -10,6 +10,7 @@ from assay.decide.state.node_state import NodeState
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
+from assay.model.specs.fault_relations import UNRELATED, FaultRelations
 from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.management_profile import ManagementProfile
@@ -65,8 +66,8 @@ class FleetSnapshot:
     of the rollouts whose orders may be carried out now. `rolling_nodes` do not match their spec because a rollout has
     not reached them yet.
     `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
-    `proofs` are, by fault, the parts of a load and the checks that prove its repair. `trust` says how far automation
-    goes. `refused_zaps` says, by node, why a zap would be refused.
+    `proofs` are, by fault, the parts of a load and the checks that prove its repair. `relations` say what
+    follows from what. `trust` says how far automation goes. `refused_zaps` says, by node, why a zap would be refused.
     """
 
     now: datetime
@@ -82,6 +83,7 @@ class FleetSnapshot:
     rolling_nodes: frozenset[str] = frozenset()
     settings_of_checks: Mapping[str, frozenset[str]] = field(default_factory=dict)
     proofs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    relations: FaultRelations = UNRELATED
     trust: Trust = TRUSTED
     refused_zaps: Mapping[str, str] = field(default_factory=dict)
 

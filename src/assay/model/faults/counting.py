@@ -14,9 +14,6 @@ from typing import NamedTuple
 from assay.model.faults.fault_record import SEVERITIES
 from assay.model.specs.fault_catalog import FaultCatalog, FaultClass
 
-EVENT_SECONDS = 2.0
-"""Lines of one event come within these, in any order: a consequence may be written before what it follows from."""
-
 
 class FaultCounter:
     """The count of one fault. Times are seconds on one clock. Holds at most as many times as the class's `count`.

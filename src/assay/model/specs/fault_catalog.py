@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.customers import FaultCustomerWords
+from assay.model.specs.fault_relations import FaultRelation, FaultRelations, SharedCause
 from assay.model.specs.load_parts import LoadPart
 from assay.model.specs.log_patterns import (
     UNKNOWN_XID,
@@ -25,6 +26,8 @@ from assay.model.specs.spec_document import SpecDocument, StrictModel
 from assay.model.specs.watched_lines import PatternSources, RegexText, WatchedLines
 
 CheckName = Annotated[str, Field(pattern=r"^test_\w+$")]
+EVENT_SECONDS = 2.0
+"""Lines of one event come within these, in any order: a consequence may be written before what it follows from."""
 XID_NAMES = "gpu.xid."
 """How the names of faults begin that are XIDs; a number follows."""
 
@@ -194,6 +197,8 @@ class FaultCatalog(SpecDocument):
     - `wordings`: further kernel messages of a class, by its name; its own or that of another catalogue. Each is a
       regular expression with its source, and begins as those of a watched subsystem do.
     - `noise`: errors of watched subsystems that say nothing of a node: a regular expression, with the reason.
+    - `relations`: what follows from what, so that one physical event is one incident. The first that fits counts.
+    - `shared`: what lies outside of the nodes, and shows on many of them.
 
     `classes`: the fault classes by name.
     """
@@ -204,6 +209,8 @@ class FaultCatalog(SpecDocument):
     watched: WatchedLines | None = None
     wordings: dict[str, PatternSources] = Field(default={})
     noise: PatternSources = Field(default={})
+    relations: list[FaultRelation] = Field(default=[])
+    shared: list[SharedCause] = Field(default=[])
     classes: dict[str, FaultClass] = Field(default={})
 
     @model_validator(mode="after")
@@ -265,6 +272,23 @@ class FaultCatalog(SpecDocument):
         """The longest time in seconds between a primary fault and one that follows from it."""
         return max((fault.follows.within_seconds for fault in self.classes.values() if fault.follows), default=0)
 
+    @cached_property
+    def fault_relations(self) -> FaultRelations:
+        """What follows from what: what the classes say of their log lines, then the relations."""
+        follows = [
+            FaultRelation(
+                cause=fault.follows.classes,
+                symptoms=[*([name] if fault.has_own_name else []), *fault.list_xid_names()],
+                where=fault.follows.where,
+                minutes=fault.follows.within_seconds / 60,
+                before_minutes=EVENT_SECONDS / 60,
+                source=fault.source,
+            )
+            for name, fault in self.classes.items()
+            if fault.follows
+        ]
+        return FaultRelations([*follows, *self.relations], self.shared)
+
     @property
     def default_treatment(self) -> FaultTreatment:
         """The treatment of a fault without a class; by default it is only recorded."""
@@ -322,5 +346,7 @@ def merge_catalogs(catalogs: Iterable[FaultCatalog]) -> FaultCatalog:
         watched=next((catalog.watched for catalog in every if catalog.watched), None),
         wordings=wordings,
         noise={pattern: source for catalog in every for pattern, source in catalog.noise.items()},
+        relations=[relation for catalog in every for relation in catalog.relations],
+        shared=[cause for catalog in every for cause in catalog.shared],
         classes=classes,
     )

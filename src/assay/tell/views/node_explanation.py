@@ -369,7 +369,8 @@ def _make_snapshot(source: RecordSource, state: NodeState) -> FleetSnapshot | No
     hashes = JUDGING_HASHES.find(fleet).of_node(node.name) if policy.states[state.state].requires else {}
     snapshot = NodeSnapshot(node, fleet.profile_of(node.name), state, declared, latest, None, judging_hashes=hashes)
     known = (fleet.lines, fleet.known_issues, fleet.observed_checks)
-    return FleetSnapshot(source.clock.now(), policy, (snapshot,), *known, proofs=fleet.repair_proofs)
+    proofs, relations = fleet.repair_proofs, fleet.fault_relations
+    return FleetSnapshot(source.clock.now(), policy, (snapshot,), *known, proofs=proofs, relations=relations)
 
 
 def _find_excuse(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: RecordedOutcome) -> str:

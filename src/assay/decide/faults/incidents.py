@@ -1,0 +1,256 @@
+"""Groups the faults and failed checks of a node into incidents: one for each physical event. Pure.
+
+What follows from what is data (`FaultRelation`). A symptom that no relation explains is an incident of its own, so each
+is in exactly one. An incident is named after the first fault that was recorded of it: later evidence, another judgement
+of the same evidence, and another name of the node change nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from assay.decide.state.node_state import NodeState
+from assay.model.facts import fact, internal, shown
+from assay.model.faults.fault_record import SEVERITIES, FaultBlame, FaultRecord, FaultSeverity
+from assay.model.faults.sightings import UNKNOWN_PART
+from assay.model.ledger_entry import derive_id
+from assay.model.outcome import RecordedOutcome, read_part
+from assay.model.specs.fault_relations import FaultRelation, FaultRelations, matches
+from assay.model.timestamps import format_time, parse_time
+
+MAX_CAUSES_READ = 64
+"""Of the causes of one class, so many are compared with a symptom, the newest first."""
+_KIND = re.compile(r"[0-9_.:-]*$")
+
+
+@fact
+class Symptom:
+    """One fault or failed check of an incident."""
+
+    id: str
+    """The id of the fault, or of the outcome of the check."""
+    fault_class: str = shown("class")
+    """The fault class; of a check without one, the check."""
+    subject: str
+    """The node or the part."""
+    severity: FaultSeverity
+    """How serious it is."""
+    blame: FaultBlame
+    """What is to blame."""
+    detail: str
+    """What was read."""
+    first_seen: str
+    """When it was first seen: ISO 8601 UTC."""
+    last_seen: str
+    """When it was last seen: ISO 8601 UTC."""
+    ended_at: str
+    """When it ended: ISO 8601 UTC; "" while it is open."""
+    recorded_at: str = internal()
+
+    @property
+    def part(self) -> str:
+        """The part of the node, "" for the whole node."""
+        return read_part(self.subject)
+
+    @property
+    def rank(self) -> tuple[int, str, str]:
+        """Sorts the worst first, then the earliest."""
+        return SEVERITIES.index(self.severity), self.first_seen, self.id
+
+
+@fact
+class Incident:
+    """One physical event on a node, with all that it shows itself by."""
+
+    id: str
+    """Its id, which stays the same as long as it is known."""
+    node: str
+    """The node."""
+    serial: str
+    """The serial number of the machine; "" if it is not known."""
+    symptoms: tuple[Symptom, ...]
+    """Its faults and failed checks: first the cause, then what follows from it."""
+    earlier: tuple[str, ...]
+    """The ids of earlier incidents of the same kind on the same part, oldest first."""
+
+    @property
+    def cause(self) -> Symptom:
+        """What the others follow from."""
+        return self.symptoms[0]
+
+    @property
+    def severity(self) -> FaultSeverity:
+        """The worst of its open symptoms; of all, once it has ended."""
+        return self.lead.severity
+
+    @property
+    def open_symptoms(self) -> tuple[Symptom, ...]:
+        """Those that have not ended."""
+        return tuple(symptom for symptom in self.symptoms if not symptom.ended_at)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything of it has not ended."""
+        return any(not symptom.ended_at for symptom in self.symptoms)
+
+    @property
+    def lead(self) -> Symptom:
+        """What decides: the worst of what is open, and of like ones the cause."""
+        present = self.open_symptoms or self.symptoms
+        return min(present, key=lambda symptom: (SEVERITIES.index(symptom.severity), self.symptoms.index(symptom)))
+
+    @property
+    def first_seen(self) -> str:
+        """When it was first seen: ISO 8601 UTC."""
+        return min(symptom.first_seen for symptom in self.symptoms)
+
+    @property
+    def last_seen(self) -> str:
+        """When it was last seen: ISO 8601 UTC."""
+        return max(symptom.last_seen for symptom in self.symptoms)
+
+
+def list_incidents(
+    relations: FaultRelations, node_state: NodeState, failures: Iterable[RecordedOutcome] = ()
+) -> tuple[Incident, ...]:
+    """Return every incident of a node, oldest first. A failed check among `failures` that is no fault counts too."""
+    faults = [make_symptom(fault) for fault in node_state.faults]
+    open_faults = {(symptom.fault_class, symptom.subject) for symptom in faults if not symptom.ended_at}
+    checks = [make_check_symptom(recorded) for recorded in failures if recorded.outcome.verdict == "fail"]
+    symptoms = faults + [check for check in checks if (check.fault_class, check.subject) not in open_faults]
+    incidents: list[Incident] = []
+    known: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for members in _Grouping(relations, symptoms).list_groups():
+        first = min(members, key=lambda member: (member.recorded_at, member.id))
+        ident, kind = derive_id("incident", first.id), (members[0].fault_class, members[0].part)
+        incidents.append(Incident(ident, node_state.node, node_state.serial, tuple(members), tuple(known[kind])))
+        known[kind].append(ident)
+    return tuple(incidents)
+
+
+def make_symptom(fault: FaultRecord) -> Symptom:
+    """Return a fault as a symptom."""
+    return Symptom(
+        id=fault.id,
+        fault_class=fault.fault_class,
+        subject=fault.subject,
+        severity=fault.severity,
+        blame=fault.blame,
+        detail=fault.detail,
+        first_seen=fault.first_seen,
+        last_seen=fault.last_seen,
+        ended_at=fault.cleared_at,
+        recorded_at=fault.arrived_at or fault.first_seen,
+    )
+
+
+def make_check_symptom(recorded: RecordedOutcome) -> Symptom:
+    """Return a failed check as a symptom. It is as severe as its class says once it is a fault."""
+    outcome, at = recorded.outcome, format_time(recorded.measured_at)
+    return Symptom(
+        id=recorded.id,
+        fault_class=outcome.fault or outcome.check,
+        subject=outcome.subject,
+        severity="degraded",
+        blame="hardware",
+        detail=outcome.reason,
+        first_seen=at,
+        last_seen=at,
+        ended_at="",
+        recorded_at=at,
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    """A symptom, with its times in seconds and the one that it follows from."""
+
+    symptom: Symptom
+    start: float
+    end: float
+    cause: _Member | None = None
+
+    def find_root(self) -> _Member:
+        """Return what it follows from in the end."""
+        member = self
+        while member.cause is not None:
+            member = member.cause
+        return member
+
+
+class _Grouping:
+    """The symptoms of one node, and which of them follow from which."""
+
+    def __init__(self, relations: FaultRelations, symptoms: Sequence[Symptom]) -> None:
+        self._relations = relations
+        self._members = sorted(
+            (
+                _Member(symptom, _seconds(symptom.first_seen), _seconds(symptom.ended_at) if symptom.ended_at else 1e18)
+                for symptom in symptoms
+            ),
+            key=lambda member: (member.start, member.symptom.id),
+        )
+
+    @cached_property
+    def _of_class(self) -> dict[str, list[_Member]]:
+        by_class: dict[str, list[_Member]] = defaultdict(list)
+        for member in self._members:
+            by_class[member.symptom.fault_class].append(member)
+        return by_class
+
+    def list_groups(self) -> list[list[Symptom]]:
+        """Return the symptoms in groups, by when each began; in each the cause comes first."""
+        for member in self._members:
+            member.cause = self._find_cause(member)
+        groups: dict[int, list[Symptom]] = {}
+        for member in self._members:
+            groups.setdefault(id(member.find_root()), []).append(member.symptom)
+        roots = {id(member): member.symptom for member in self._members if member.cause is None}
+        return [
+            [roots[ident], *(symptom for symptom in group if symptom is not roots[ident])]
+            for ident, group in groups.items()
+        ]
+
+    def _find_cause(self, member: _Member) -> _Member | None:
+        """Return what a symptom follows from: on its own part before others, by the first relation, nearest in time."""
+        symptom = member.symptom
+        causes = [
+            (cause.symptom.part != symptom.part, rank, abs(member.start - cause.start), cause.symptom.id, cause)
+            for rank, relation in self._relations.find_causes(symptom.fault_class)
+            for cause in self._list_causes(member, relation)
+            if cause.find_root() is not member
+        ]
+        return min(causes, key=lambda each: each[:-1])[-1] if causes else None
+
+    def _list_causes(self, member: _Member, relation: FaultRelation) -> Iterator[_Member]:
+        symptom, latest = member.symptom, member.start + relation.before_minutes * 60
+        for name, causes in self._of_class.items():
+            if not matches(relation.cause, name):
+                continue
+            both_ways = matches(relation.symptoms, name) and matches(relation.cause, symptom.fault_class)
+            place = bisect_right(causes, latest, key=lambda cause: cause.start)
+            for cause in causes[max(0, place - MAX_CAUSES_READ) : place]:
+                is_late = member.start > (cause.start if both_ways else cause.end) + relation.minutes * 60
+                is_cause = not both_ways or cause.symptom.rank < symptom.rank
+                if is_cause and not is_late and _is_there(relation, cause.symptom, symptom):
+                    yield cause
+
+
+def _is_there(relation: FaultRelation, cause: Symptom, symptom: Symptom) -> bool:
+    """Whether the cause is where the relation asks for it. A part that is not named may be any."""
+    parts = [part for part in (cause.part, symptom.part) if part not in ("", UNKNOWN_PART)]
+    if relation.where == "node" or len(parts) < 2:
+        return relation.where != "same-part"
+    if relation.where == "kind":
+        return _KIND.sub("", parts[0]) == _KIND.sub("", parts[1])
+    own, other = sorted(parts, key=len)
+    return own == other or other.startswith(f"{own}/")
+
+
+def _seconds(at: str) -> float:
+    return parse_time(at).timestamp()

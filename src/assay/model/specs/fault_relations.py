@@ -1,0 +1,98 @@
+"""FaultRelation and SharedCause: which symptom follows from which cause, and which faults of many nodes have one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from assay.model.specs.spec_document import StrictModel
+
+ClassPatterns = Annotated[list[str], Field(min_length=1)]
+"""Fault classes, or patterns of a shell for them: `gpu.xid.*`."""
+
+
+class FaultRelation(StrictModel):
+    """A symptom that follows from a cause. Both are then one incident.
+
+    A symptom belongs to a cause that was open when it was first seen, or up to `minutes` after that, and at most
+    `before_minutes` before: checks may see it first. Of several causes, one on the symptom's own part counts, then that
+    of the first relation. Where a class is on both sides, the worse is the cause, and of two like ones the earlier.
+
+    `cause`, `symptoms`: fault classes, or patterns of a shell for them. `where`: on the same part (with `part`, one
+    that is not named may be any), on a part of the same kind, or anywhere on the node. `minutes`: how long after the
+    cause's end a symptom may be seen. `before_minutes`: how long before the cause. `source`: where the relation is
+    known from.
+    """
+
+    cause: ClassPatterns
+    symptoms: ClassPatterns
+    where: Literal["part", "same-part", "kind", "node"] = "part"
+    minutes: float = Field(default=10, ge=0)
+    before_minutes: float = Field(default=10, ge=0)
+    source: str = Field(min_length=1)
+
+
+class SharedCause(StrictModel):
+    """A cause outside of the nodes that share something: a rack's power, a leaf switch, the air of a room.
+
+    Their incidents are one where at least `nodes` of those that share it, and `percent` of them, show one of `classes`
+    within `minutes`.
+
+    `summary`: what happened, in a sentence that begins with the shared thing. `classes`: fault classes, or patterns of
+    a shell for them. `shares`: what the nodes share. `nodes`: at least so many of them. `percent`: at least this share
+    of the nodes that share it. `minutes`: the time in which the faults begin. `act`: what a technician does. `source`:
+    where the relation is known from.
+    """
+
+    summary: str
+    classes: ClassPatterns
+    shares: Literal["rack", "leaf", "site"]
+    nodes: int = Field(default=3, ge=2)
+    percent: float = Field(default=50, gt=0, le=100)
+    minutes: float = Field(default=10, gt=0)
+    act: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+
+
+class Cause(NamedTuple):
+    """What a class may follow from: a relation, with its place among all."""
+
+    rank: int
+    relation: FaultRelation
+
+
+class FaultRelations:
+    """The relations of all catalogues, in their order, by the class of the symptom."""
+
+    def __init__(self, relations: Iterable[FaultRelation] = (), shared: Iterable[SharedCause] = ()) -> None:
+        self.relations = tuple(relations)
+        self.shared = tuple(shared)
+        self._of_symptom: dict[str, tuple[Cause, ...]] = {}
+
+    def find_causes(self, symptom: str) -> tuple[Cause, ...]:
+        """Return the relations in which faults of this class are symptoms, the first of the list first."""
+        if symptom not in self._of_symptom:
+            self._of_symptom[symptom] = tuple(
+                Cause(rank, relation)
+                for rank, relation in enumerate(self.relations)
+                if matches(relation.symptoms, symptom)
+            )
+        return self._of_symptom[symptom]
+
+    @cached_property
+    def longest_minutes(self) -> float:
+        """The longest time between the end of a cause and its symptom."""
+        return max((max(each.minutes, each.before_minutes) for each in self.relations), default=0)
+
+
+UNRELATED = FaultRelations()
+"""Nothing follows from anything: each fault is an incident of its own."""
+
+
+def matches(patterns: Iterable[str], name: str) -> bool:
+    """Whether a fault class is among the patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

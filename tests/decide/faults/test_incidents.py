@@ -1,0 +1,131 @@
+"""One physical event is one incident, whatever it shows itself by; two are two."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.decide.faults.incidents import Incident, list_incidents
+from assay.decide.state.node_state import NodeState
+from assay.model.faults.fault_record import FaultRecord
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.timestamps import format_time
+from bench.incident_worlds import KINDS, make_world, score_world
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+NAMES = sorted(
+    {name for kind in KINDS.values() for name, *_ in kind["shows"]} | {"site.own", "trend.heat", "gpu.xid.13"}
+)
+
+
+def make_fault(catalog: FaultCatalog, name: str, part: str, minutes: float, **more: object) -> FaultRecord:
+    at, treatment = format_time(START + timedelta(minutes=minutes)), catalog.find_treatment(name)
+    words = (treatment.severity, treatment.blame, treatment.remedy)
+    ident = f"{name}@{part}@{minutes}"
+    record = FaultRecord(ident, name, f"a/n1/{part}".rstrip("/"), *words, 1, at, at, "seen", arrived_at=at)
+    return replace(record, **more)  # type: ignore[arg-type]
+
+
+def list_of(catalog: FaultCatalog, *faults: FaultRecord) -> tuple[Incident, ...]:
+    state = NodeState("n1", "a", "production", "", "", "", "", faults=faults, serial="S1")
+    return list_incidents(catalog.fault_relations, state)
+
+
+def name_classes(incidents: tuple[Incident, ...]) -> list[list[str]]:
+    return [[symptom.fault_class for symptom in incident.symptoms] for incident in incidents]
+
+
+def test_a_dead_gpu_is_one_incident_whose_cause_is_the_first_word_of_the_driver(catalog: FaultCatalog) -> None:
+    dead = [("gpu.xid.79", "gpu4", 0), ("gpu.missing", "", 40), ("gpu.fabric", "gpu0", 40), ("bmc.unhealthy", "", 41)]
+    (incident,) = list_of(catalog, *(make_fault(catalog, *each) for each in dead))
+    assert (incident.cause.fault_class, incident.cause.part) == ("gpu.xid.79", "gpu4")
+    assert incident.severity == "catastrophic"
+    assert incident.serial == "S1"
+
+
+def test_a_power_supply_is_one_incident_though_the_bmc_told_first(catalog: FaultCatalog) -> None:
+    told = [("bmc.event.power-supply", "", 0), ("bmc.unhealthy", "", 20), ("psu.failed", "psu3", 20)]
+    (incident,) = list_of(catalog, *(make_fault(catalog, *each) for each in told))
+    assert incident.cause.fault_class == "psu.failed"
+
+
+def test_adapters_that_all_ask_for_more_power_are_one_incident(catalog: FaultCatalog) -> None:
+    weak = [make_fault(catalog, "hca.power", f"mlx5_{number}", number / 100) for number in range(12)]
+    assert len(list_of(catalog, *weak)) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("gpu.xid.79", "gpu3"), ("gpu.xid.79", "gpu6")),
+        (("ib.link.flap", "mlx5_2"), ("ib.link.flap", "mlx5_5")),
+        (("psu.failed", "psu1"), ("fan.failed", "fan1")),
+        (("bmc.event.leak", ""), ("gpu.xid.79", "gpu4")),
+        (("host.config.drift", ""), ("firmware.drift", "")),
+    ],
+)
+def test_two_independent_faults_planted_together_stay_two(
+    catalog: FaultCatalog, first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    assert len(list_of(catalog, make_fault(catalog, *first, 0), make_fault(catalog, *second, 1))) == 2
+
+
+def test_two_events_of_one_part_months_apart_know_each_other(catalog: FaultCatalog) -> None:
+    ended = format_time(START + timedelta(hours=1))
+    first = make_fault(catalog, "gpu.xid.79", "gpu4", 0, cleared_at=ended)
+    again = make_fault(catalog, "gpu.xid.79", "gpu4", 60 * 24 * 60)
+    earlier, later = list_of(catalog, first, again)
+    assert later.earlier == (earlier.id,)
+    assert (earlier.is_open, later.is_open) == (False, True)
+
+
+def test_a_cause_that_ended_long_before_takes_in_nothing(catalog: FaultCatalog) -> None:
+    ended = format_time(START + timedelta(hours=1))
+    first = make_fault(catalog, "gpu.xid.79", "gpu4", 0, cleared_at=ended)
+    assert len(list_of(catalog, first, make_fault(catalog, "gpu.missing", "", 60 * 24 * 9))) == 2
+
+
+FAULTS = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(["", "gpu1", "gpu2", "mlx5_1", "psu1"]), st.integers(0, 600)),
+    max_size=25,
+    unique=True,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(kinds=FAULTS, seed=st.integers(0, 9), ended=st.sets(st.integers(0, 24)))
+def test_each_fault_is_in_one_incident_in_whatever_order_it_is_known(
+    catalog: FaultCatalog, kinds: list[tuple[str, str, int]], seed: int, ended: set[int]
+) -> None:
+    at = format_time(START + timedelta(hours=11))
+    faults = [make_fault(catalog, *each, **({"cleared_at": at} if n in ended else {})) for n, each in enumerate(kinds)]
+    incidents = list_of(catalog, *faults)
+    members = [symptom.id for incident in incidents for symptom in incident.symptoms]
+    assert sorted(members) == sorted(fault.id for fault in faults)
+    random.Random(seed).shuffle(faults)
+    assert list_of(catalog, *faults) == incidents
+
+
+@settings(max_examples=100, deadline=None)
+@given(kinds=FAULTS)
+def test_what_comes_later_changes_no_name(catalog: FaultCatalog, kinds: list[tuple[str, str, int]]) -> None:
+    """An incident may take in another one: then it has the name of the older."""
+    faults = sorted((make_fault(catalog, *each) for each in kinds), key=lambda fault: (fault.arrived_at, fault.id))
+    before = {s.id: incident.id for incident in list_of(catalog, *faults[:-1]) for s in incident.symptoms}
+    after = {s.id: incident.id for incident in list_of(catalog, *faults) for s in incident.symptoms}
+    firsts = {incident.id for incident in list_of(catalog, *faults)}
+    assert all(after[ident] in before.values() for ident in before)
+    assert firsts <= {*before.values(), *(after[fault.id] for fault in faults[-1:])}
+
+
+def test_worlds_with_known_causes(catalog: FaultCatalog) -> None:
+    scores = [score_world(catalog, make_world(catalog, seed, 400, apart=bool(seed % 2))) for seed in range(100, 104)]
+    causes = sum(score.causes for score in scores)
+    assert sum(score.exact for score in scores) >= 0.98 * causes
+    assert sum(score.merged for score in scores) <= 0.01 * causes
+    assert abs(sum(score.incidents for score in scores) - causes) <= 0.01 * causes
