@@ -51,4 +51,4 @@ def test_a_series_is_one_ticket_with_its_members_until_a_person_answers(site: Si
     memory = FleetSnapshotCache(site.desk)
     record_decisions(memory)
     update_tickets(site.desk, memory)
-    assert sorted(one.ticket.key.partition("/")[0] for one in tickets()) == ["fault"] * 9
+    assert sorted(one.ticket.key.partition("/")[0] for one in tickets()) == ["incident"] * 9

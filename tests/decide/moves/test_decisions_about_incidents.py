@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.act.tickets.desired_tickets import find_incident_end
 from tests.decide.moves.test_harm_that_is_held_back import tickets_of
 
 
@@ -66,4 +67,70 @@ def test_what_is_left_when_the_cause_is_over_decides(paper):
     paper.later(minutes=1)
     paper.step()
     (ticket,) = tickets_of(paper, "n1")
-    assert ticket.title.startswith("bmc.unhealthy")
+    assert ticket.title == "Check the BMC's event log and the chassis' LEDs: n1 (bmc.unhealthy)"
+
+
+def test_a_cause_that_is_found_later_keeps_the_ticket(paper):
+    paper.add("n1")
+    paper.fault("n1", "bmc.event.power-supply")
+    paper.step()
+    (first,) = tickets_of(paper, "n1")
+    paper.later(minutes=20)
+    paper.fault("n1", "psu.failed", "psu3")
+    paper.step()
+    (then,) = tickets_of(paper, "n1")
+    assert then.id == first.id
+    assert then.title == "Check feed and cord of the power supply: psu3 of n1 (psu.failed)"
+
+
+def test_the_ticket_of_an_incident_that_belongs_to_another_says_so(paper):
+    paper.add("n1")
+    paper.fault("n1", "bmc.event.power-supply")
+    paper.step()
+    paper.later(minutes=90)
+    paper.fault("n1", "bmc.event.power")
+    paper.step()
+    first, second = tickets_of(paper, "n1")
+    paper.later(minutes=5)
+    paper.fault("n1", "psu.failed", "psu3")
+    paper.step()
+    assert [ticket.id for ticket in tickets_of(paper, "n1")] == [first.id]
+    situation = paper.situation()
+    said = find_incident_end(situation, situation.nodes[0], second.key.rpartition("/")[2])
+    assert said == "it has the same cause as psu.failed on a/n1/psu3, and its ticket"
+
+
+def test_power_of_a_rack_is_one_ticket_with_its_nodes(paper):
+    for number in range(100):
+        paper.add(f"n{number}", rack="r1" if number < 4 else f"r{number}")
+    for number in range(3):
+        paper.fault(f"n{number}", "psu.failed", "psu1")
+    paper.fault("n5", "psu.failed", "psu1")
+    paper.step()
+    (rack,) = tickets_of(paper, "n0")
+    assert rack.title == "Look at the rack's feeds, PDUs and breakers before any supply: rack lab1/r1"
+    assert [line.partition(" on ")[2][:4] for line in rack.seen.splitlines()[1:]] == ["a/n0", "a/n1", "a/n2"]
+    assert [tickets_of(paper, f"n{number}") for number in range(1, 3)] == [[], []]
+    assert len(tickets_of(paper, "n5")) == 1
+
+
+def test_a_breaker_that_holds_them_has_the_only_ticket_and_names_the_place(paper):
+    for number in range(6):
+        paper.add(f"n{number}", rack="r1" if number < 4 else "r2")
+    for number in range(4):
+        paper.fault(f"n{number}", "psu.failed", "psu1")
+    paper.step()
+    every = [ticket for number in range(6) for ticket in tickets_of(paper, f"n{number}")]
+    assert [ticket.steps.splitlines()[0] for ticket in every] == [
+        "look at the rack's feeds, PDUs and breakers before any supply: rack lab1/r1"
+    ]
+
+
+def test_supplies_of_a_rack_that_fail_days_apart_are_tickets_of_their_own(paper):
+    for number in range(4):
+        paper.add(f"n{number}", rack="r1")
+    for number in range(3):
+        paper.fault(f"n{number}", "psu.failed", "psu1")
+        paper.step()
+        paper.later(days=1)
+    assert [len(tickets_of(paper, f"n{number}")) for number in range(3)] == [1, 1, 1]

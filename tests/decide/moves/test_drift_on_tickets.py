@@ -31,7 +31,7 @@ def ticket_about(paper, fault_class: str) -> Ticket:
     (ticket,) = [
         one
         for one in list_desired_tickets(paper.situation(), TICKET_CAUSES.fold(decisions), {})
-        if one.key.startswith("fault/")
+        if one.key.startswith("incident/")
     ]
     return ticket
 

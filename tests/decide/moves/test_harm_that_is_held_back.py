@@ -35,7 +35,10 @@ def tickets_of(paper, node: str) -> list[Ticket]:
 def test_a_leak_that_the_limit_holds_back_is_told_with_its_act(leaking):
     assert leaking.story("n3").state == "production", "the limit keeps it where it is"
     (ticket,) = tickets_of(leaking, "n3")
-    assert (ticket.severity, ticket.title) == ("catastrophic", f"{LEAK} on {leaking.nodes['n3'].subject}")
+    assert (ticket.severity, ticket.title) == (
+        "catastrophic",
+        f"Check hoses, manifold and cold plates of the tray, with the power off: n3 ({LEAK})",
+    )
     assert "hoses, manifold and cold plates of the tray" in ticket.steps.splitlines()[0]
     assert "Leak detected at cold plate 2" in ticket.seen
     assert "n3 still serves: " in ticket.seen

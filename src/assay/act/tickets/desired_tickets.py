@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from assay.act.effects.effect_journal import derive_effect_id
 from assay.act.orders.orders import list_fleet_waits
 from assay.act.remedies.dossier_build import locate_dossier, locate_photo_folder
 from assay.decide.drift.differences import describe_fault
+from assay.decide.faults.incidents import Incident, list_incidents, name_incident
+from assay.decide.faults.shared_incidents import SharedIncident, list_open_incidents, list_shared_incidents
 from assay.decide.moves.cordons import find_last_cordon, must_be_closed
 from assay.decide.moves.corrections import describe_fights
 from assay.decide.moves.excused_failures import is_drift_explained
@@ -50,7 +54,8 @@ DOSSIER_ACTION = "dossier"
 TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in")
 """The kinds of causes that a ticket answers."""
 FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND, BURN_IN_TICKET_KIND = "foreign", "breaker", "burn-in"
-"""How the keys of tickets about others' cordons, about waves, and about burn-ins that prove nothing, begin."""
+INCIDENT_TICKET_KIND, SHARED_TICKET_KIND = "incident", "shared"
+"""How the keys of tickets about others' cordons, waves, burn-ins that prove nothing, and incidents, begin."""
 SERIES_WAITS = "until then assay neither repairs nor tickets this class there, and adds nodes to this ticket"
 REPORTS_FOLDER = Path("reports")
 UNPROVED_SHOWN = 5
@@ -72,6 +77,14 @@ class TechnicianNotes:
         known = [self.catalog.find_class(name) for name in fault_classes] if self.catalog else []
         return list(dict.fromkeys(each.investigate for each in known if each and each.investigate))
 
+    def name_work(self, view: NodeSnapshot, incident: Incident) -> str:
+        """Return what is to be done about an incident, in a line that begins with the order, and where."""
+        cause = incident.cause if incident.cause in incident.open_symptoms else incident.lead
+        orders = self.describe_acts([cause.fault_class]) or [f"find out what {cause.fault_class} means"]
+        order = re.split(r"[;:](?= )", orders[0])[0]
+        where = f"{cause.part} of {view.name}" if cause.part else view.name
+        return f"{order[:1].upper()}{order[1:]}: {where} ({cause.fault_class})"
+
 
 def list_desired_tickets(
     snapshot: FleetSnapshot,
@@ -81,17 +94,21 @@ def list_desired_tickets(
 ) -> list[Ticket]:
     """Return every ticket that there is work for now. `causes` are `TICKET_CAUSES`, `comparisons` are by fabric."""
     tickets = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
-    tickets += _breaker_tickets(snapshot)
+    incidents = list_open_incidents(snapshot)
+    shared = list(list_shared_incidents(snapshot, incidents))
+    tickets += _breaker_tickets(snapshot, shared)
     begun = {view.name: record for view in snapshot.nodes if (record := find_burn_in_of_stay(view))}
     unproved = {name: each for name, each in begun.items() if each.outcome == "incomplete" and each.id in causes}
     tickets += _incomplete_burn_in_tickets(snapshot, unproved)
+    together = {incident.id for each in shared for incident in each.members}
     for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
+            alone = [incident for incident in incidents.get(view.name, ()) if incident.id not in together]
             overdue = [] if view.name in unproved else _overdue_tickets(snapshot, view, causes)
             tickets += list(_state_tickets(snapshot, view, notes)) or overdue
             tickets += _failed_check_tickets(snapshot, view, notes)
             tickets += _opened_node_tickets(snapshot, view, causes)
-            tickets += _fault_tickets(snapshot, view, causes, comparisons, notes)
+            tickets += _incident_tickets(snapshot, view, alone, causes, comparisons, notes)
             tickets += _foreign_cordon_tickets(snapshot, view)
             tickets += _flapping_tickets(snapshot, view)
     return tickets
@@ -114,23 +131,29 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     inspection = notes.inspections.get(node_state.state) if state.certified_to else None
     if inspection is None and not (PAPERWORK & set(state.entry) and node_state.decision):
         return
-    open_faults = [fault for fault in node_state.faults if fault.is_open]
-    faults = [f"open: {fault.fault_class} on {fault.subject}: {fault.detail}" for fault in open_faults]
+    incidents = [incident for incident in list_incidents(snapshot.relations, node_state) if incident.is_open]
+    incidents.sort(key=lambda incident: SEVERITIES.index(incident.severity))
+    symptoms = [symptom for incident in incidents for symptom in incident.open_symptoms]
+    faults = [f"open: {symptom.fault_class} on {symptom.subject}: {symptom.detail}" for symptom in symptoms]
     severities: list[FaultSeverity] = ["degraded" if node_state.decision else "informational"]
-    severities += [fault.severity for fault in open_faults]
+    severities += [incident.severity for incident in incidents]
     drifts = node_state.burn_in.describe_drifts() if node_state.burn_in else ()
     wipe, steps = _describe_wipe(snapshot, view), inspection.steps if inspection else ()
     place = f"{view.name} ({node_state.state})"
     yield Ticket(
         **_make_identity(f"stay/{view.name}/{node_state.stay_id}"),
-        title=f"{inspection.title}: {place}" if inspection else f"{node_state.state}: {view.name}",
+        title=f"{notes.name_work(view, incidents[0])}, in {node_state.state}"
+        if incidents
+        else f"{inspection.title}: {place}"
+        if inspection
+        else f"{node_state.state}: {view.name}",
         node=view.name,
         places=(_make_place(view),),
         expected=inspection.done if inspection else state.summary,
         seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ()), *wipe]),
         verify=f"assay certify {view.name} --reason '…'",
         severity=min(severities, key=SEVERITIES.index),
-        steps="\n".join([*notes.describe_acts(fault.fault_class for fault in open_faults), *steps]),
+        steps="\n".join([*notes.describe_acts(symptom.fault_class for symptom in symptoms), *steps]),
         files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
     )
 
@@ -235,8 +258,12 @@ def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Co
     )
 
 
-def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
-    """Yield one ticket for each wave or series that holds back nodes, with the cause that they have in common."""
+def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) -> Iterator[Ticket]:
+    """Yield one ticket for each wave or series that holds back nodes, with the cause that they have in common.
+
+    Of the `shared` incidents, those that no breaker holds back have tickets of their own.
+    """
+    held: list[SharedIncident] = []
     views_by_name = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
     held_hours = snapshot.policy.breaker.held_hours
     for breaker in list_open_breakers(view.node_state for view in views_by_name.values()):
@@ -244,6 +271,9 @@ def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
         title = breaker.reason.removeprefix("breaker: ").partition("; or ")[0]
         faults = chain.from_iterable(view.node_state.faults for view in views if breaker.series)
         severities: set[FaultSeverity] = {fault.severity for fault in faults if fault.open_series}
+        known = [each for each in shared if not {*each.nodes}.isdisjoint(breaker.nodes)]
+        held += known
+        acts = "\n".join(f"{each.cause.act}: {each.shares} {each.place}" for each in known)
         yield Ticket(
             **_make_identity(f"{BREAKER_TICKET_KIND}/{breaker.series or breaker.pool}"),
             title=title if breaker.series else f"many nodes of pool {breaker.pool} fail at once",
@@ -254,10 +284,12 @@ def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
             f"cordoned: {format_list(breaker.cordoned) or 'none'}",
             verify=f"assay explain {views[0].name}",
             severity=min(severities or {"catastrophic"}, key=SEVERITIES.index),
-            steps="find what the nodes have in common: a driver, a firmware, a switch, a rack, a job\n"
+            steps=f"{acts or 'find what the nodes have in common: a driver, a firmware, a switch, a rack, a job'}\n"
             f"when it is mended, or is no common cause: {breaker.clear}\n"
             f"{SERIES_WAITS if breaker.series else f'what only a log told is answered after {held_hours:g} h'}",
         )
+    places = {view.name: _make_place(view) for view in snapshot.nodes}
+    yield from (_make_shared_ticket(each, places) for each in shared if each not in held)
 
 
 def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
@@ -323,14 +355,15 @@ def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Te
     )
 
 
-def _fault_tickets(
+def _incident_tickets(
     snapshot: FleetSnapshot,
     view: NodeSnapshot,
+    incidents: Iterable[Incident],
     causes: Collection[str],
     comparisons: Mapping[str, FabricComparison],
     notes: TechnicianNotes,
 ) -> Iterator[Ticket]:
-    """Yield a ticket for each open fault that the policy leaves to people, and each catastrophic one of a serving node.
+    """Yield a ticket for each incident that the policy leaves to people, and each catastrophic one of a serving node.
 
     The latter is not answered yet, whatever holds the answer back: a limit, a breaker, a profile, a job. A wrong cable
     has the fabric's own ticket, which names both ends. Drift that a rollout explains needs none.
@@ -338,27 +371,79 @@ def _fault_tickets(
     serves, pending = snapshot.policy_state_of(view).in_service, view.node_state.pending
     wait = view.node_state.note or (", ".join(pending.blockers) if pending else "") or "nothing is decided yet"
     is_miscabled = any(comparison.discrepancies_of_node(view.name) for comparison in comparisons.values())
-    for fault in view.node_state.faults:
-        is_told = (is_miscabled and fault.fault_class.startswith("ib.")) or is_drift_explained(snapshot, view, fault)
-        is_held = serves and fault.severity == "catastrophic"
-        if fault.is_open and (fault.id in causes or is_held) and not is_told:
-            checks = [
-                f"{check.id}[{subject}]"
-                for check, subject in view.declared
-                if check.fault == fault.fault_class and str(subject) == fault.subject
-            ]
-            expected, seen = describe_fault(fault, snapshot.policy.breaker.drift, view.latest)
-            yield Ticket(
-                **_make_identity(f"fault/{fault.subject}/{fault.fault_class}"),
-                title=f"{fault.fault_class} on {fault.subject}",
-                node=view.name,
-                places=(_make_place(view, fault.subject),),
-                expected=expected,
-                seen=f"{seen}\n{view.name} still serves: {wait}" if is_held else seen,
-                verify="\n".join(checks) or f"assay certify {view.name}",
-                severity=fault.severity,
-                steps="\n".join([*notes.describe_acts([fault.fault_class]), *describe_fights(snapshot, view, fault)]),
-            )
+    faults = {fault.id: fault for fault in view.node_state.faults}
+    for incident in incidents:
+        present = [
+            faults[symptom.id]
+            for symptom in incident.open_symptoms
+            if not (is_miscabled and symptom.fault_class.startswith("ib."))
+            and not is_drift_explained(snapshot, view, faults[symptom.id])
+        ]
+        is_held = serves and any(fault.severity == "catastrophic" for fault in present)
+        is_wanted = is_held or any(fault.id in causes for fault in present)
+        if not present or not is_wanted or _is_in_stay_ticket(snapshot, view, incident):
+            continue
+        texts = [describe_fault(fault, snapshot.policy.breaker.drift, view.latest) for fault in present]
+        seen = [
+            f"{fault.fault_class} on {fault.subject}: {text}" for fault, (_, text) in zip(present, texts, strict=True)
+        ]
+        kinds = {(fault.fault_class, fault.subject) for fault in present}
+        checks = [f"{check.id}[{subject}]" for check, subject in view.declared if (check.fault, str(subject)) in kinds]
+        acts = notes.describe_acts(fault.fault_class for fault in present)
+        acts += chain.from_iterable(describe_fights(snapshot, view, fault) for fault in present)
+        still = [f"{view.name} still serves: {wait}"] if is_held else []
+        yield Ticket(
+            **_make_identity(f"{INCIDENT_TICKET_KIND}/{view.name}/{incident.first}"),
+            title=notes.name_work(view, incident),
+            node=view.name,
+            places=tuple(dict.fromkeys(_make_place(view, fault.subject) for fault in present)),
+            expected="\n".join(dict.fromkeys(expected for expected, _ in texts)),
+            seen="\n".join([*(seen if seen[1:] else [texts[0][1]]), *still]),
+            verify="\n".join(checks) or f"assay certify {view.name}",
+            severity=incident.severity,
+            steps="\n".join(acts),
+        )
+
+
+def _make_shared_ticket(shared: SharedIncident, places: Mapping[str, TicketPlace]) -> Ticket:
+    """Return the ticket of a cause outside of the nodes that show it: one for all of them."""
+    order, leads = shared.cause.act, [incident.lead for incident in shared.members]
+    return Ticket(
+        **_make_identity(f"{SHARED_TICKET_KIND}/{shared.shares}/{shared.place}/{shared.cause.summary}"),
+        title=f"{order[:1].upper()}{order[1:]}: {shared.shares} {shared.place}",
+        node=shared.nodes[0],
+        places=tuple(places[name] for name in shared.nodes),
+        expected=f"none of {format_list(fold_names(shared.nodes))} shows it",
+        seen="\n".join(
+            [shared.cause.summary, *(f"{each.fault_class} on {each.subject}: {each.detail}" for each in leads)]
+        ),
+        verify=f"assay explain {shared.nodes[0]}",
+        severity=min((each.severity for each in leads), key=SEVERITIES.index),
+        cause=shared.cause.summary,
+        steps=order,
+    )
+
+
+def find_incident_end(snapshot: FleetSnapshot, view: NodeSnapshot, first: str) -> str:
+    """Return why an incident's ticket has no work any more: it is over, or another ticket has it; "" while it goes on.
+
+    `first` is the id in the ticket's key.
+    """
+    for incident in reversed(list_incidents(snapshot.relations, view.node_state)):
+        if first not in {incident.first, *(name_incident(symptom.id) for symptom in incident.symptoms)}:
+            continue
+        if incident.first != first:
+            return f"it has the same cause as {incident.cause.fault_class} on {incident.cause.subject}, and its ticket"
+        if _is_in_stay_ticket(snapshot, view, incident):
+            return f"the ticket of {view.name} in {view.node_state.state} has its work"
+        return "" if incident.is_open else "nothing of it is seen any more"
+    return ""
+
+
+def _is_in_stay_ticket(snapshot: FleetSnapshot, view: NodeSnapshot, incident: Incident) -> bool:
+    """Whether an incident brought the node into its state, which has a ticket of its own."""
+    moves = view.node_state.transitions[-1:] if PAPERWORK & set(snapshot.policy_state_of(view).entry) else ()
+    return any(symptom.id in move.faults for move in moves for symptom in incident.symptoms)
 
 
 def _make_stay_ticket(view: NodeSnapshot, kind: str, **words: str) -> Ticket:
@@ -367,7 +452,7 @@ def _make_stay_ticket(view: NodeSnapshot, kind: str, **words: str) -> Ticket:
     return Ticket(**identity, **words, node=view.name, places=(_make_place(view),), severity="degraded")
 
 
-def _make_identity(key: str) -> dict[str, str]:
+def _make_identity(key: str) -> dict[str, Any]:
     return {"id": derive_id("ticket", key), "key": key}
 
 

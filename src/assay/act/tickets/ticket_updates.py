@@ -20,10 +20,13 @@ from assay.act.tickets.desired_tickets import (
     BREAKER_TICKET_KIND,
     BURN_IN_TICKET_KIND,
     FOREIGN_TICKET_KIND,
+    INCIDENT_TICKET_KIND,
     ROLLOUT_TICKET_KIND,
+    SHARED_TICKET_KIND,
     TICKET_CAUSES,
     TRUST_TICKET_KIND,
     TechnicianNotes,
+    find_incident_end,
     list_desired_tickets,
     make_paused_ticket,
     make_trust_tickets,
@@ -40,7 +43,7 @@ from assay.decide.state.asset_history import (
     describe_returned_part,
     find_returned_parts,
 )
-from assay.decide.state.fleet_snapshot import NodeSnapshot
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.fabric.compare.common_causes import group_by_common_cause
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import locate_ticket_picture, make_cabling_tickets
@@ -63,6 +66,7 @@ ENDED_BY_THEMSELVES = {
     TRUST_TICKET_KIND: "nothing waits for a person there any more",
     BREAKER_TICKET_KIND: "the breaker holds nothing back any more",
     BURN_IN_TICKET_KIND: "no node waits for it any more",
+    SHARED_TICKET_KIND: "not so many nodes show it any more",
 }
 """What is proved by kinds of tickets for which there is no work any more."""
 STATE_TICKET_KINDS = ("stay", "late", "opened", FOREIGN_TICKET_KIND)
@@ -73,13 +77,15 @@ STATE_TICKET_KINDS = ("stay", "late", "opened", FOREIGN_TICKET_KIND)
 class ClosingProofs:
     """What can prove a ticket fixed: node snapshots by name, and by fabric its comparison and when it was scanned.
 
-    `good_links` are the proofs of searches with collectives, by the key of a link's ticket.
+    `good_links` are the proofs of searches with collectives, by the key of a link's ticket. `snapshot` says which
+    incidents there are.
     """
 
     views: Mapping[str, NodeSnapshot]
     comparisons: Mapping[str, FabricComparison]
     scanned_at: Mapping[str, str]
     good_links: Mapping[str, str] = field(default_factory=dict)
+    snapshot: FleetSnapshot | None = None
 
     def find_proof(self, ticket: Ticket, since: str) -> str:
         """Return what proved the ticket fixed after `since` (ISO 8601), "" for nothing."""
@@ -93,9 +99,12 @@ class ClosingProofs:
         view = self.views.get(ticket.node)
         if view is None:
             return ""
-        if ticket.verify.startswith("suites/"):
-            return _find_passes(view, ticket.verify.splitlines(), since)
-        return _find_transition(view, ticket)
+        checks = ticket.verify.splitlines() if ticket.verify.startswith("suites/") else []
+        proof = _find_passes(view, checks, since) if checks else _find_transition(view, ticket)
+        kind, _, rest = ticket.key.partition("/")
+        if self.snapshot and kind == INCIDENT_TICKET_KIND:
+            return proof or find_incident_end(self.snapshot, view, rest.partition("/")[2])
+        return proof
 
 
 def _find_passes(view: NodeSnapshot, checks: list[str], since: str) -> str:
@@ -169,7 +178,7 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     desired += make_link_tickets(links.named)
     views = {view.name: view for view in snapshot.nodes}
     scans = {name: scan.scanned_at for name, scan in scanned.items()}
-    proofs = ClosingProofs(views, comparisons, scans, links.proofs)
+    proofs = ClosingProofs(views, comparisons, scans, links.proofs, snapshot)
     window = timedelta(days=context.policy.reopen_days)
     entries = diff_tickets(known, desired, proofs.find_proof, context.now, window)
     fresh = [parse_ticket(entry) for entry in entries if entry.kind != TicketClosedEntry.kind]

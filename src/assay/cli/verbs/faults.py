@@ -135,7 +135,7 @@ def format_faults_text(document: FaultsAnswer) -> list[str]:
         lines.append(f"  {times}{start}{end}{repeats}")
         lines.append(f"  {fault.because}")
         if fault.investigate:
-            lines.append(f"  look at: {fault.investigate}")
+            lines.append(f"  do: {fault.investigate}")
     acting = sum(fault.action != "none" for fault in document.faults)
     unread = f", {document.unread:,} of them unreadable" if document.unread else ""
     none = "a line that cannot be counted" if document.uncounted else "no fault"

@@ -79,6 +79,11 @@ class Incident:
     """The ids of earlier incidents of the same kind on the same part, oldest first."""
 
     @property
+    def first(self) -> str:
+        """The id of the first incident of its kind on its part: all of them have one ticket, which opens again."""
+        return self.earlier[0] if self.earlier else self.id
+
+    @property
     def cause(self) -> Symptom:
         """What the others follow from."""
         return self.symptoms[0]
@@ -127,10 +132,15 @@ def list_incidents(
     known: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for members in _Grouping(relations, symptoms).list_groups():
         first = min(members, key=lambda member: (member.recorded_at, member.id))
-        ident, kind = derive_id("incident", first.id), (members[0].fault_class, members[0].part)
+        ident, kind = name_incident(first.id), (members[0].fault_class, members[0].part)
         incidents.append(Incident(ident, node_state.node, node_state.serial, tuple(members), tuple(known[kind])))
         known[kind].append(ident)
     return tuple(incidents)
+
+
+def name_incident(first: str) -> str:
+    """Return the id of the incident whose first fault has this id."""
+    return derive_id("incident", first)
 
 
 def make_symptom(fault: FaultRecord) -> Symptom:

@@ -43,7 +43,7 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
     is_other_machine = False
     corrected: list[MatchedFault] = []
     in_use = view.jobs is None or bool(view.jobs)
-    leads = find_leads(snapshot, view)
+    leads, since = find_leads(snapshot, view), view.node_state.since
     for fault in _sort_worst_first([*find_unanswered_faults(view), *list_released_faults(snapshot, view)], leads):
         state, lead = view.node_state.state, leads.get(fault.id)
         name, rule = snapshot.policy.find_fault_rule(state, fault.fault_class, fault.severity, fault.blame, in_use)
@@ -53,7 +53,9 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
         if rule.timing == "pending" and is_left_to_people(view.node_state):
             continue
         proposal = _make_proposal(snapshot, view, fault, name, rule)
-        if lead and (proposal.timing == "record" or lead.response in ("waits", "acted")):
+        # What an earlier move did about the lead has not helped: then the symptom says something new.
+        is_answered = lead and (lead.response == "waits" or (lead.response == "acted" and lead.responded_at >= since))
+        if is_answered or (lead and proposal.timing == "record"):
             continue
         if proposal.timing == "record":
             yield proposal

@@ -130,7 +130,7 @@ class FaultClass(FaultTreatment):
       `burst_seconds` of each other count once.
     - A sighting within `settle_seconds` after boot belongs to the boot. One that `follows` another fault belongs to it.
     - A fault seen only in logs ends after `recover_hours` without a sighting. Without `recover_hours`, it stays open.
-    - `units` decode the sub-codes of an NVLink XID. `investigate`: what a person should look at. `source`: where the
+    - `units` decode the sub-codes of an NVLink XID. `investigate`: what a person does, as an order. `source`: where the
       judgement comes from. `for_customers`: what customers of the node are told.
     - `proof`: what must pass before the node serves again: parts of a load, which then run too and whose checks count
       on every part of the node, and passive checks by name. What of it was skipped, or gave nothing, proves nothing.

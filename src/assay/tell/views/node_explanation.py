@@ -282,7 +282,7 @@ def format_code_meaning(code: CodeMeaning | None, text: str) -> str:
     if code is None or not code.meaning:
         return ""
     sub_code = f"; sub-code: {code.sub_code}" if code.sub_code and code.sub_code not in text else ""
-    look = f"; look at: {code.investigate}" if code.investigate else ""
+    look = f"; {code.investigate}" if code.investigate else ""
     return f"{code.meaning.rstrip('.')}{sub_code}{look}"
 
 

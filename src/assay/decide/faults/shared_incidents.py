@@ -1,0 +1,100 @@
+"""Finds incidents of several nodes that lie outside of them: in what the nodes share, as `SharedCause` says. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from assay.decide.faults.incidents import Incident, list_incidents
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.model.facts import fact
+from assay.model.specs.fault_relations import SharedCause, matches
+from assay.model.timestamps import parse_time
+
+Member = tuple[NodeSnapshot, Incident]
+
+
+@fact
+class SharedIncident:
+    """One cause that shows on several nodes which share something."""
+
+    shares: str
+    """What the nodes share: rack, leaf or site."""
+    place: str
+    """Which one."""
+    cause: SharedCause
+    """What it is, and what is done about it."""
+    members: tuple[Incident, ...]
+    """The incidents of the nodes, the first seen first."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes, each once."""
+        return tuple(dict.fromkeys(incident.node for incident in self.members))
+
+
+def list_open_incidents(snapshot: FleetSnapshot) -> dict[str, list[Incident]]:
+    """Return the open incidents of each node that has some."""
+    opened = {
+        view.name: [incident for incident in list_incidents(snapshot.relations, view.node_state) if incident.is_open]
+        for view in snapshot.nodes
+        if any(fault.is_open for fault in view.node_state.faults)
+    }
+    return {name: incidents for name, incidents in opened.items() if incidents}
+
+
+def list_shared_incidents(
+    snapshot: FleetSnapshot, incidents: Mapping[str, Sequence[Incident]]
+) -> Iterator[SharedIncident]:
+    """Yield what several nodes have in common; each incident of a node is in the first that takes it in."""
+    views, taken = {view.name: view for view in snapshot.nodes}, set[str]()
+    for cause in snapshot.relations.shared:
+        hits = [
+            (views[name], incident)
+            for name, listed in incidents.items()
+            for incident in listed
+            if incident.id not in taken and matches(cause.classes, incident.cause.fault_class)
+        ]
+        if len({view.name for view, _ in hits}) < cause.nodes:
+            continue
+        sizes = _count_nodes(snapshot, cause)
+        groups: defaultdict[str, list[Member]] = defaultdict(list)
+        for view, incident in sorted(hits, key=lambda hit: (hit[1].first_seen, hit[0].name)):
+            for place in _list_places(snapshot, view, cause):
+                groups[place].append((view, incident))
+        for place, members in sorted(groups.items()):
+            burst = _find_burst(cause, [member for member in members if member[1].id not in taken])
+            count = len({view.name for view, _ in burst})
+            if count >= cause.nodes and count * 100 >= cause.percent * sizes.get(place, 0):
+                taken |= {incident.id for _, incident in burst}
+                yield SharedIncident(cause.shares, place, cause, tuple(incident for _, incident in burst))
+
+
+def _list_places(snapshot: FleetSnapshot, view: NodeSnapshot, cause: SharedCause) -> list[str]:
+    if cause.shares == "leaf":
+        return [name for kind, name in sorted(snapshot.traits.get(view.name, ())) if kind == "leaf"]
+    return [view.node.site if cause.shares == "site" else "/".join(view.node.rack_place)]
+
+
+def _count_nodes(snapshot: FleetSnapshot, cause: SharedCause) -> Mapping[str, int]:
+    """Return how many nodes each rack or site has. For leaves nothing: whoever asks for them reads much evidence."""
+    counts = Counter[str]()
+    if cause.shares != "leaf":
+        for view in snapshot.nodes:
+            counts.update(_list_places(snapshot, view, cause))
+        for (_, site, rack), count in snapshot.quiet_counts.items():
+            counts[site if cause.shares == "site" else f"{site}/{rack}"] += count
+    return counts
+
+
+def _find_burst(cause: SharedCause, members: Sequence[Member]) -> list[Member]:
+    """Return the members, in order of time, that follow each other within the cause's minutes; the largest such run."""
+    best: list[Member] = []
+    run: list[Member] = []
+    for member in members:
+        at = parse_time(member[1].first_seen)
+        if run and (at - parse_time(run[-1][1].first_seen)).total_seconds() > cause.minutes * 60:
+            run = []
+        run.append(member)
+        best = max(best, list(run), key=len)
+    return best
