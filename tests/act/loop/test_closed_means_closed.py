@@ -212,7 +212,7 @@ def test_who_holds_a_node_open_is_named_until_it_is_closed(tmp_path: Path):
         assert make_node_status(memory.node_states()[name]).scheduler == said
         update_tickets(world.context, memory)
         titles = [entry.body["title"] for entry in world.context.ledger.entries(kinds=["ticket.opened"])]
-        assert f"scheduler.open on hold/{name}" in titles
+        assert f"Ask whoever holds the node to cordon it, or `assay release` it: {name} (scheduler.open)" in titles
 
         world.context.ledger.append(ReleaseEntry("ann", "done").make_entry("r", format_time(world.clock.at), name))
         for _ in range(2):

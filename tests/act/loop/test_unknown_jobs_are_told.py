@@ -104,7 +104,7 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     assert list(describe_unknown_jobs(known, [], site.clock.at)) == []
     status = make_node_status(memory.node_states()[ONE], (), known[ONE])
     assert to_json(status)["jobs_unknown"] == {"since": known[ONE].since, "reason": SILENT}
-    nothing = dict.fromkeys(("chain", "requires", "undecided", "new_faults"), ())
+    nothing = dict.fromkeys(("chain", "incidents", "requires", "undecided", "new_faults"), ())
     nobody = dict.fromkeys(("agent", "breaker", "rollout", "lemon", "trust", "sync"))
     tree = build_explanation_tree(extend(ExplainAnswer, status, **nothing, **nobody), [])
     assert any(f"jobs unknown[/] since {known[ONE].since[:10]}" in str(branch.label) for branch in tree.children)

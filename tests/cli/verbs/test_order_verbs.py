@@ -131,6 +131,8 @@ def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
         "burn_in",
         "because",
         "unread_since",
+        "incident",
+        "next",
         "scheduler",
     ]
     assert {tuple(node) for node in told["nodes"]} == {tuple(names)}
@@ -147,7 +149,7 @@ def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
 def test_status_for_people_names_the_job_that_is_waited_for(ask):
     told = ask("status")
     assert "production → draining" in told
-    assert "waits for train" in told
+    assert "→ running jobs: end: train" in told
     assert "1 onboard" in told
 
 
@@ -203,7 +205,7 @@ def test_explain_shows_the_chain_from_the_fault_to_the_proof(ask):
     )
     (effect,) = link["effects"]
     assert (effect["action"], effect["standing"], effect["reason"]) == ("reboot", "verified", "the boot id changed")
-    text = ask("explain", "n0003")
+    text = ask("explain", "n0003", "--full")
     assert text.index("XID 79") < text.index(RULE) < text.index("the boot id changed")
 
 
@@ -215,8 +217,8 @@ def test_explain_leads_a_failing_check_back_to_its_evidence(ask):
         "7 of 8 GPUs",
         "ab" * 32,
     )
-    assert "evidence abababababab" in ask("explain", "n0002")
-    assert "waits for train" in ask("explain", "n0004")
+    assert "evidence abababababab" in ask("explain", "n0002", "--full")
+    assert "running jobs: end: train" in ask("explain", "n0004")
 
 
 KNOWN = """kind: KnownIssues

@@ -79,7 +79,7 @@ class TechnicianNotes:
 
     def name_work(self, view: NodeSnapshot, incident: Incident) -> str:
         """Return what is to be done about an incident, in a line that begins with the order, and where."""
-        cause = incident.cause if incident.cause in incident.open_symptoms else incident.lead
+        cause = incident.work
         orders = self.describe_acts([cause.fault_class]) or [f"find out what {cause.fault_class} means"]
         order = re.split(r"[;:](?= )", orders[0])[0]
         where = f"{cause.part} of {view.name}" if cause.part else view.name
@@ -153,7 +153,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ()), *wipe]),
         verify=f"assay certify {view.name} --reason '…'",
         severity=min(severities, key=SEVERITIES.index),
-        steps="\n".join([*notes.describe_acts(symptom.fault_class for symptom in symptoms), *steps]),
+        steps="\n".join([*notes.describe_acts(incident.work.fault_class for incident in incidents), *steps]),
         files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
     )
 
@@ -389,7 +389,7 @@ def _incident_tickets(
         ]
         kinds = {(fault.fault_class, fault.subject) for fault in present}
         checks = [f"{check.id}[{subject}]" for check, subject in view.declared if (check.fault, str(subject)) in kinds]
-        acts = notes.describe_acts(fault.fault_class for fault in present)
+        acts = notes.describe_acts([incident.work.fault_class])
         acts += chain.from_iterable(describe_fights(snapshot, view, fault) for fault in present)
         still = [f"{view.name} still serves: {wait}"] if is_held else []
         yield Ticket(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,7 +16,7 @@ from assay.cli.workspace import Workspace, pick_node_state
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.facts import from_json
-from assay.model.timestamps import format_minute, format_second
+from assay.model.timestamps import format_ago, format_minute, format_second
 from assay.tell.customer.customer_explanation import (
     CustomerExplanation,
     explain_to_customer,
@@ -29,6 +29,7 @@ from assay.tell.views.node_explanation import (
     ExplainedDecision,
     LemonStatus,
     explain_node,
+    format_agent,
     format_code_meaning,
     format_notes,
 )
@@ -36,6 +37,7 @@ from assay.tell.views.node_sync import format_node_sync
 from assay.tell.views.trust_view import format_node_trust
 
 if TYPE_CHECKING:
+    from rich.table import Table
     from rich.tree import Tree
 
 
@@ -120,6 +122,42 @@ def _add_lemon_branch(tree: Tree, lemon: LemonStatus) -> None:
         branch.add(f"[dim]and {len(lemon.reasons) - MAX_REASONS_SHOWN} earlier, see --format json[/]")
 
 
+INCIDENTS_SHOWN, SEEN_SHOWN, DONE_SHOWN = 3, 4, 6
+
+
+def list_explanation_lines(answer: ExplainAnswer, notes: Iterable[str], now: datetime) -> Iterator[tuple[str, str]]:
+    """Yield what a person asks first, each with its label: what broke, since when, why, what was done, who acts."""
+    because = "" if answer.incidents else f": {answer.because}"
+    yield answer.node, f"{answer.state} since {format_minute(answer.since)} ({format_ago(answer.since, now)}){because}"
+    for number, incident in enumerate(answer.incidents[:INCIDENTS_SHOWN]):
+        again = f", {incident.earlier} times before" if incident.earlier else ""
+        since = f"since {format_minute(incident.since)} ({format_ago(incident.since, now)}){again}"
+        yield "what", f"{incident.happened} ({incident.fault_class}, {incident.severity}), {since}"
+        yield from _label("why", incident.seen, SEEN_SHOWN)
+        if not number:
+            steps = [f"{format_minute(step.at)} {step.text}" for step in incident.done]
+            yield from _label("done", steps[-DONE_SHOWN:], DONE_SHOWN)
+    if (more := len(answer.incidents) - INCIDENTS_SHOWN) > 0:
+        yield "", f"and {more} more incidents: --format json"
+    if hold := answer.held:
+        until = f" until {format_minute(hold.until)}" if hold.until else ""
+        yield "hold", f"held by {hold.who} since {format_minute(hold.at)}{until}: {hold.reason}"
+    if request := answer.asked:
+        yield "asked", f"{request.who} asked for {request.to} at {format_minute(request.at)}: {request.reason}"
+    if unknown := answer.jobs_unknown:
+        yield "jobs", f"not known since {format_minute(unknown.since)}: {unknown.reason}"
+    if (step := answer.next).who:
+        yield "next", f"{step.who}: {step.task}{f', ticket {step.ticket[:8]}' if step.ticket else ''}"
+    yield from _label("now", [*answer.returned, *notes], SEEN_SHOWN)
+
+
+def _label(label: str, lines: Sequence[str], most: int) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines[:most]):
+        yield "" if number else label, line
+    if more := len(lines[most:]):
+        yield "", f"and {more} more: --full"
+
+
 explain_app = typer.Typer(add_completion=False)
 
 PIPE_WIDTH = 200
@@ -131,8 +169,11 @@ def explain(
     node: Annotated[
         str, typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The node.", show_default=False)
     ],
+    is_full: Annotated[
+        bool, typer.Option("--full", help="Show the decisions, as a tree with all their causes.")
+    ] = False,
     last: Annotated[
-        int, typer.Option("--last", metavar="N", min=0, help="Explain the last N decisions; 0 explains all.")
+        int, typer.Option("--last", metavar="N", min=0, help="With --full or JSON: the last N decisions; 0 for all.")
     ] = 8,
     reader: Annotated[
         Literal["engineer", "customer"],
@@ -148,11 +189,13 @@ def explain(
     token_file: TokenFile = None,
     ca: ServerAuthority = None,
 ) -> None:
-    """Show the decisions that brought a node into its state: their causes, the policy's rule, and the actions.
+    """Show what is wrong with a node: what broke, since when, why assay thinks so, what was done, and who acts next.
 
     Then show what its state still requires, failures that decide nothing (known issues, observed checks), what differs
-    from the fleet repository (`assay sync`), its burn-in, how far the active rollout is with the node, faults that no
-    round has decided on yet, the state of its agent, and its lemon score: what it has cost in its life, and why.
+    from the fleet repository (`assay sync`), its burn-in, and how far the active rollout is with the node.
+
+    --full shows the decisions instead, each with its causes, the policy's rule and the actions; how far automation may
+    go; the state of its agent; and its lemon score: what it has cost in its life, and why.
 
     For a customer, show in plain words what happened, what it means, what is being done, and when the node should be
     back.
@@ -168,7 +211,7 @@ def explain(
         if form == "json":
             typer.echo(format_answer(told, indent=1, ensure_ascii=False))
         else:
-            _print_server_answer(told, server)
+            _print_server_answer(told, server, is_full=is_full)
         return
     workspace = Workspace(fleet.resolve())
     try:
@@ -177,7 +220,8 @@ def explain(
         if reader == "customer":
             _show(explain_to_customer(read_customer_situation(workspace, states, state)), form, workspace.clock.now())
         else:
-            _show(explain_node(workspace, state, last), form, workspace.clock.now(), format_burn_in(state))
+            answer = explain_node(workspace, state, last)
+            _show(answer, form, workspace.clock.now(), format_burn_in(state), is_full=is_full)
     except LedgerError as error:
         from assay.cli.without_ledger import show_customer_without_ledger, show_nodes_without_ledger
 
@@ -186,7 +230,7 @@ def explain(
         show_nodes_without_ledger(workspace, error, form, node)
 
 
-def _print_server_answer(told: dict[str, Any], server: str) -> None:
+def _print_server_answer(told: dict[str, Any], server: str, *, is_full: bool) -> None:
     """Print why a node is in its state, as a server has told it: to staff with a chain, to customers in plain words."""
     answer: ExplainAnswer | CustomerExplanation
     try:
@@ -194,10 +238,17 @@ def _print_server_answer(told: dict[str, Any], server: str) -> None:
     except (KeyError, TypeError):
         fix = "use the assay of the server's version, or --format json"
         raise AssayError("the server's answer has another form", where=server, fix=fix) from None
-    _show(answer, "text", datetime.now(UTC))
+    _show(answer, "text", datetime.now(UTC), is_full=is_full)
 
 
-def _show(answer: ExplainAnswer | CustomerExplanation, form: str, now: datetime, burn_in: Iterable[str] = ()) -> None:
+def _show(
+    answer: ExplainAnswer | CustomerExplanation,
+    form: str,
+    now: datetime,
+    burn_in: Iterable[str] = (),
+    *,
+    is_full: bool = False,
+) -> None:
     if form == "json":
         typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
         return
@@ -206,13 +257,26 @@ def _show(answer: ExplainAnswer | CustomerExplanation, form: str, now: datetime,
         return
     from rich.console import Console
 
-    notes = [
-        *burn_in,
-        *format_notes(answer, now),
-        *(format_node_sync(answer.sync) if answer.sync else ()),
-        *format_node_trust(answer.trust),
-    ]
+    trust = format_node_trust(answer.trust)
+    notes = [*burn_in, *format_notes(answer, now), *(format_node_sync(answer.sync) if answer.sync else ())]
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
-    console.print(build_explanation_tree(answer, notes))
+    if is_full:
+        agent = [format_agent(answer.agent, now)] if answer.agent else []
+        console.print(build_explanation_tree(answer, [*notes, *agent, *trust]))
+    else:
+        console.print(_make_grid(list_explanation_lines(answer, [*trust[1:], *notes], now)))
+
+
+def _make_grid(lines: Iterable[tuple[str, str]]) -> Table:
+    from rich.table import Table
+
+    from assay.cli.output import escape
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in lines:
+        grid.add_row(escape(label), escape(text))
+    return grid

@@ -34,6 +34,7 @@ from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_list
 from assay.model.timestamps import format_ago, parse_duration, parse_time
 from assay.tell.views.burn_in_status import describe_burn_in_of_stay
+from assay.tell.views.incident_story import NO_STORY, NodeStory, read_stories
 from assay.tell.views.node_status import (
     describe_disagreement,
     describe_unread,
@@ -56,8 +57,9 @@ PIPE_WIDTH = 160
 CSV_COLUMNS = (
     *("node", "pool", "state", "since", "because", "pending.to", "pending.since", "pending.blockers"),
     *("held.who", "held.until", "held.reason", "asked.to", "asked.who", "asked.reason", "jobs_unknown.reason"),
-    "unread_since",
+    *("unread_since", "incident", "next.who", "next.task", "next.ticket"),
 )
+INCIDENTS_SHOWN = 2
 LISTED = 100
 """Of more nodes than this, only those that need a look are listed, after a summary."""
 WATCH_EVERY_S = 5.0
@@ -110,14 +112,19 @@ def make_counts_table(states: Iterable[NodeState]) -> Table:
 
 
 def make_table(
-    states: list[NodeState], notes: Mapping[str, Sequence[str]], now: datetime, plain: Collection[str] | None
+    states: list[NodeState],
+    notes: Mapping[str, Sequence[str]],
+    stories: Mapping[str, NodeStory],
+    now: datetime,
+    plain: Collection[str] | None,
 ) -> Table:
     """Return the table of all nodes. States out of service are coloured: those that are not among `plain`."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):
         table.add_column(title, no_wrap=not wraps, overflow="fold")
     for state in states:
-        reasons = "\n".join(map(escape, [*notes.get(state.node, ()), *_format_reasons(state, now)]))
+        story = stories.get(state.node, NO_STORY)
+        reasons = "\n".join(map(escape, [*notes.get(state.node, ()), *_format_reasons(state, story, now)]))
         table.add_row(state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), reasons)
     return table
 
@@ -130,21 +137,24 @@ def _format_state(state: NodeState, plain: Collection[str] | None) -> str:
     return state.state if plain is None or state.state in plain else f"[cyan]{state.state}[/]"
 
 
-def _format_reasons(state: NodeState, now: datetime) -> list[str]:
+def _format_reasons(state: NodeState, story: NodeStory, now: datetime) -> list[str]:
+    """Return what is wrong with a node and who acts next; without an incident, why it is in its state."""
     lines = []
     if hold := state.hold:
         until = f" {format_hold_end(hold.until, now)}" if hold.until else ""
         lines.append(f"held by {hold.who}, {format_ago(hold.at, now)}{until}: {hold.reason}")
     if request := state.move_request:
         lines.append(f"{request.who} asked for {request.to}, {format_ago(request.at, now)}: {request.reason}")
-    if pending := state.pending:
-        because = "; ".join(cause.text for cause in pending.because)
-        lines.append(f"waits for {', '.join(pending.blockers)}, {format_ago(pending.since, now)}: {because}")
+    lines += [f"{each.happened}, {format_ago(each.since, now)}" for each in story.incidents[:INCIDENTS_SHOWN]]
+    if len(story.incidents) > INCIDENTS_SHOWN:
+        lines.append(f"and {len(story.incidents) - INCIDENTS_SHOWN} more incidents")
+    if (step := story.next).who and not hold:
+        lines.append(f"→ {step.who}: {step.task}{f', ticket {step.ticket[:8]}' if step.ticket else ''}")
     if burning := describe_burn_in_of_stay(state):
         lines.append(burning)
     lines += [f"{format_ago(lost.at, now)}: {lost.reason}" for lost in list_current_lost_cordons(state)[-1:]]
     lines += describe_disagreement(state)
-    return list(dict.fromkeys([*lines, state.note or state.reason]))
+    return list(dict.fromkeys([*lines, *([] if story.incidents else [state.note or state.reason])]))
 
 
 @dataclass(frozen=True)
@@ -290,8 +300,15 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
     shown = wanted.select(workspace, recorded)
     if form != "text":
         unknown, unread = _read_unknown_jobs(workspace), _find_unread(workspace, recorded)
+        stories = _read_stories(workspace, shown)
         nodes = [
-            make_node_status(state, returned.get(state.node, ()), unknown.get(state.node), unread.get(state.node))
+            make_node_status(
+                state,
+                returned.get(state.node, ()),
+                unknown.get(state.node),
+                unread.get(state.node),
+                stories.get(state.node, NO_STORY),
+            )
             for state in shown
         ]
     if form == "csv":
@@ -371,8 +388,9 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
         listed = [state for state in fleet.shown if needs_a_look(state, in_service, unread)]
     for line in format_fleet_trust(trust) if (trust := _read_trust(workspace, fleet.recorded)) else ():
         console.print(line, style="dim" if line.startswith("trust") else "yellow", markup=False)
-    if listed:
-        console.print(make_table(listed[:LISTED] if is_summary else listed, notes, now, in_service))
+    printed = listed[:LISTED] if is_summary else listed
+    if printed:
+        console.print(make_table(printed, notes, _read_stories(workspace, printed), now, in_service))
     counts = Counter(f"{state.state}{' but not known' * (state.node in unread)}" for state in fleet.shown)
     console.print("[dim]" + ", ".join(f"{count:,} {name}" for name, count in counts.most_common()) + "[/]")
     if is_summary:
@@ -397,6 +415,11 @@ def _find_unread(workspace: Workspace, states: Collection[NodeState]) -> Mapping
     if _list_service_states(workspace) is None:
         return {}
     return find_unread(workspace, states)
+
+
+def _read_stories(workspace: Workspace, states: list[NodeState]) -> Mapping[str, NodeStory]:
+    """Return what is wrong with nodes; nothing where no inventory and policy can be read."""
+    return read_stories(workspace, states) if _list_service_states(workspace) is not None else {}
 
 
 def _read_trust(workspace: Workspace, states: list[NodeState]) -> FleetTrust | None:

@@ -110,6 +110,11 @@ class Incident:
         return min(present, key=lambda symptom: (SEVERITIES.index(symptom.severity), self.symptoms.index(symptom)))
 
     @property
+    def work(self) -> Symptom:
+        """What people work on: the cause while it is open, else the worst of what is left."""
+        return self.lead if self.cause.ended_at else self.cause
+
+    @property
     def first_seen(self) -> str:
         """When it was first seen: ISO 8601 UTC."""
         return min(symptom.first_seen for symptom in self.symptoms)

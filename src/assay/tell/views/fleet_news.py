@@ -14,6 +14,7 @@ from assay.decide.state.node_state import NodeState
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fleet import NodeOnMap
+from assay.tell.views.incident_story import HELD_BACK
 
 Direction = Literal["out", "back", "on"]
 
@@ -39,14 +40,6 @@ class NewFault:
     fault_class: str
     severity: str
     nodes: tuple[str, ...]
-
-
-HELD_BACK: dict[str, tuple[str, str]] = {
-    "breaker": ("whoever answers for the pool", "find what the nodes have in common, or clear the breaker"),
-    "limit": ("room within the limits of the policy", "let the node leave service; `assay move` goes over a limit"),
-    "profile": ("a person, by the profile of the node", "do what assay may not do there"),
-}
-"""By what keeps the answer to a fault back on a node that serves: who must act, and how."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.observe.evidence_store import EvidenceStore
 from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer
 from assay.tell.customer.customer_situation import read_customer_situation
+from assay.tell.views.incident_story import NO_STORY, read_stories
 from assay.tell.views.node_explanation import ExplainAnswer, describe_node_status, explain_node
 from assay.tell.views.node_status import NodeStatus
 from assay.tell.views.records import LiveRecords, RecordSource, find_unread
@@ -170,7 +171,10 @@ class VisibleFleet:
         state = self._find_state(name)
         if state is None:
             return None
-        return self._explain_to_customer(state) if self.for_customer else describe_node_status(self.source, state)
+        if self.for_customer:
+            return self._explain_to_customer(state)
+        story = read_stories(self.source, [state]).get(name, NO_STORY)
+        return describe_node_status(self.source, state, story)
 
     def explain(self, name: str, last: int) -> ExplainAnswer | CustomerExplanation | None:
         """Return why a node is in its state, with its last decisions (0: all)."""

@@ -24,6 +24,7 @@ from assay.model.outcome import CheckVerdict
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
+from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 from assay.tell.views.node_status import NodeStatus, describe_unread, make_node_status
 from assay.tell.views.node_sync import RolloutOfNode, find_node_rollout, find_node_sync, format_node_rollout
 from assay.tell.views.records import RecordSource, find_fault_catalog, find_unread
@@ -218,6 +219,8 @@ class LemonStatus:
 class ExplainAnswer(NodeStatus):
     """Why a node is in its state, with the evidence. Times are ISO 8601 with the offset of UTC."""
 
+    incidents: tuple[IncidentStory, ...]
+    """The open incidents of the node, the worst first."""
     chain: tuple[ExplainedDecision, ...]
     """The last decisions about the node, oldest first."""
     requires: tuple[RequiredPhase, ...]
@@ -240,21 +243,23 @@ class ExplainAnswer(NodeStatus):
     """How it compares with the fleet repository; null if the inventory no longer has it, or no policy says so."""
 
 
-def describe_node_status(source: RecordSource, state: NodeState) -> NodeStatus:
+def describe_node_status(source: RecordSource, state: NodeState, story: NodeStory) -> NodeStatus:
     """Return a node's status, with the parts in it that were returned before, and since when its jobs are unknown."""
     assets = source.ledger_for_reading.entries(state.node, ASSET_ENTRY_KINDS)
     returned = [describe_returned_part(part) for part in find_returned_parts(assets)]
     unknown, unread = read_unknown_jobs(source.data_dir), find_unread(source, [state])
-    return make_node_status(state, returned, unknown.get(state.node), unread.get(state.node))
+    return make_node_status(state, returned, unknown.get(state.node), unread.get(state.node), story)
 
 
 def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:
     """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
     ledger, catalog = source.ledger_for_reading, find_fault_catalog(source)
     requires, undecided = judge_requirements(source, state, catalog)
+    story = read_stories(source, [state]).get(state.node, NO_STORY)
     return extend(
         ExplainAnswer,
-        describe_node_status(source, state),
+        describe_node_status(source, state, story),
+        incidents=story.incidents,
         chain=tuple(build_decision_chain(ledger, catalog, state, last)),
         requires=requires,
         undecided=undecided,
@@ -424,7 +429,7 @@ def describe_lemon_score(source: RecordSource, state: NodeState) -> LemonStatus 
 
 
 def format_notes(answer: ExplainAnswer, now: datetime) -> Iterator[str]:
-    """Yield the lines of what holds now: requirements, failures, the rollout, new faults, the breaker, the agent."""
+    """Yield the lines of what holds now: requirements, failures, the rollout, the breaker."""
     if answer.unread_since is not None:
         yield describe_unread(answer.unread_since, now)
     for phase in answer.requires:
@@ -437,19 +442,18 @@ def format_notes(answer: ExplainAnswer, now: datetime) -> Iterator[str]:
         yield f"{check} fails on {failure.subject}: {failure.reason} ({failure.why}){meaning}"
     if answer.rollout:
         yield from format_node_rollout(answer.rollout)
-    for fault in answer.new_faults:
-        times = f", {fault.count} times" if fault.count > 1 else ""
-        meaning = f" ({text})" if (text := format_code_meaning(fault.code, fault.detail)) else ""
-        name = f"{fault.fault_class} on {fault.subject}"
-        yield f"{fault.severity} fault {name}{times}: the next round decides on it{meaning}"
     if held := answer.breaker:
         count = format_count(len(held.nodes), "node")
         yield f"the breaker of pool {held.pool} holds its answer back, with {count}; to clear it: {held.clear}"
-    if agent := answer.agent:
-        yield "; ".join(_format_agent(agent, format_ago(agent.heard, now)))
 
 
-def _format_agent(agent: AgentStatus, when: str) -> Iterator[str]:
+def format_agent(agent: AgentStatus, now: datetime) -> str:
+    """Return in a line when the agent was heard last, what it costs, and what it lost."""
+    return "; ".join(_list_agent_words(agent, now))
+
+
+def _list_agent_words(agent: AgentStatus, now: datetime) -> Iterator[str]:
+    when = format_ago(agent.heard, now)
     yield f"its agent was last in contact {when} and has delivered {format_count(agent.received, 'item')}"
     yield f"it has used {agent.cpu_s:.1f} CPU s and holds {agent.rss_bytes / MIB:.0f} MiB"
     lost = {**agent.dropped, "overwritten": agent.missed}

@@ -16,6 +16,7 @@ from assay.model.faults.fault_record import SCHEDULER_FAULTS
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_ago
 from assay.tell.views.burn_in_status import BurnInStatus, make_burn_in_status
+from assay.tell.views.incident_story import NO_STORY, NextStep, NodeStory
 
 if TYPE_CHECKING:
     from assay.act.loop.projections import UnknownJobs
@@ -51,6 +52,10 @@ class NodeStatus:
     """Why the node is in its state."""
     unread_since: str | None
     """When a node in service was last read, if that is longer ago than the policy allows, "" for never; else null."""
+    incident: str
+    """What is wrong with it: its worst open incident; "" without one."""
+    next: NextStep
+    """Who must act next on the node, and how."""
     scheduler: str
     """How its scheduler keeps it otherwise than its state asks, and who wants that; "" if it does not."""
 
@@ -60,6 +65,7 @@ def make_node_status(
     returned: Sequence[str] = (),
     unknown_jobs: UnknownJobs | None = None,
     unread_since: str | None = None,
+    story: NodeStory = NO_STORY,
 ) -> NodeStatus:
     """Return a node's status; `returned` are notes on parts that were sent back once."""
     return NodeStatus(
@@ -76,6 +82,8 @@ def make_node_status(
         burn_in=make_burn_in_status(state),
         because=state.note or state.reason,
         unread_since=unread_since,
+        incident=story.incidents[0].happened if story.incidents else "",
+        next=story.next,
         scheduler="; ".join(describe_disagreement(state)),
     )
 

@@ -1,0 +1,212 @@
+"""An incident in the words of all who read of it: what happened, why we think so, what was done, and who acts next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from assay.decide.faults.incidents import Incident, Symptom, list_incidents
+from assay.decide.state.node_state import NodeState, TransitionRecord
+from assay.model.facts import fact, shown
+from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
+
+if TYPE_CHECKING:
+    from assay.model.specs.fault_catalog import FaultCatalog
+    from assay.model.specs.lifecycle_policy import LifecyclePolicy
+    from assay.model.ticket import TicketRecord
+    from assay.tell.views.records import RecordSource
+
+HELD_BACK: dict[str, tuple[str, str]] = {
+    "breaker": ("whoever answers for the pool", "find what the nodes have in common, or clear the breaker"),
+    "limit": ("room within the limits of the policy", "let the node leave service; `assay move` goes over a limit"),
+    "profile": ("a person, by the profile of the node", "do what assay may not do there"),
+}
+"""By what keeps the answer to a fault back on a node that serves: who must act, and how."""
+
+
+@fact
+class DoneStep:
+    """Something that was done about an incident."""
+
+    at: str
+    """When: ISO 8601 UTC."""
+    text: str
+    """What was done, in one line."""
+
+
+@fact
+class IncidentStory:
+    """An open incident of a node. Times are ISO 8601 UTC."""
+
+    id: str
+    """Its id."""
+    happened: str
+    """What happened, in a sentence of the fault catalogue, with the part."""
+    fault_class: str = shown("class")
+    """The fault class of its cause."""
+    part: str
+    """The part, "" for the whole node."""
+    severity: FaultSeverity
+    """The worst of what is open."""
+    since: str
+    """When it was first seen."""
+    last_seen: str
+    """When it was last seen."""
+    seen: tuple[str, ...]
+    """What was read, one symptom a line, the cause first."""
+    done: tuple[DoneStep, ...]
+    """What assay did about it, oldest first."""
+    act: str
+    """What a person does about it; "" if the catalogue does not say."""
+    earlier: int
+    """How many incidents of the same kind its part had before."""
+
+
+@fact
+class NextStep:
+    """Who must act next on a node, and how."""
+
+    who: str
+    """Who; "" if nothing waits."""
+    task: str
+    """What they do."""
+    ticket: str
+    """The id of its ticket; "" without one."""
+
+
+NOTHING_NEXT = NextStep("", "", "")
+
+
+def tell_incidents(
+    catalog: FaultCatalog | None, state: NodeState, serving: Collection[str]
+) -> tuple[IncidentStory, ...]:
+    """Return the open incidents of a node, the worst first. `serving` are the states in service."""
+    if catalog is None or not any(fault.is_open for fault in state.faults):
+        return ()
+    opened = [each for each in list_incidents(catalog.fault_relations, state) if each.is_open]
+    opened.sort(key=lambda incident: (SEVERITIES.index(incident.severity), incident.first_seen))
+    return tuple(_tell_incident(catalog, state, incident, serving) for incident in opened)
+
+
+def _tell_incident(
+    catalog: FaultCatalog, state: NodeState, incident: Incident, serving: Collection[str]
+) -> IncidentStory:
+    cause = incident.work
+    known = catalog.find_class(cause.fault_class)
+    where = f": {cause.part}" if cause.part else ""
+    rest = [symptom for symptom in incident.open_symptoms if symptom is not cause]
+    return IncidentStory(
+        id=incident.id,
+        happened=f"{known.summary.partition('. ')[0].rstrip('.') if known else cause.fault_class}{where}",
+        fault_class=cause.fault_class,
+        part=cause.part,
+        severity=incident.severity,
+        since=incident.first_seen,
+        last_seen=incident.last_seen,
+        seen=(cause.detail or cause.fault_class, *map(_describe_symptom, rest)),
+        done=tuple(_list_done(state, incident, serving)),
+        act=known.investigate if known else "",
+        earlier=len(incident.earlier),
+    )
+
+
+def _describe_symptom(symptom: Symptom) -> str:
+    name = f"{symptom.fault_class} on {symptom.part}" if symptom.part else symptom.fault_class
+    return f"{name}: {symptom.detail}" if symptom.detail else name
+
+
+def _list_done(state: NodeState, incident: Incident, serving: Collection[str]) -> Iterator[DoneStep]:
+    """Yield the moves that the incident led to until the node served again, and the tickets that it asked for."""
+    ids = {symptom.id for symptom in incident.symptoms}
+    is_answer = False
+    for move in state.transitions:
+        is_answer = not ids.isdisjoint(move.faults) or (is_answer and move.origin not in serving)
+        if is_answer:
+            yield DoneStep(move.at, _describe_move(state, move))
+
+
+def _describe_move(state: NodeState, move: TransitionRecord) -> str:
+    decision = state.decisions.get(move.decision)
+    failed = [cause.text for cause in decision.causes if cause.kind == "outcome"] if decision else []
+    because = f": {failed[0]}" if failed else ""
+    effects = [effect for effect in state.effects if effect.decision == move.decision and move.decision]
+    standings = ", ".join(f"{effect.action} {effect.standing}" for effect in effects)
+    return f"{move.origin} → {move.target}{because}{f'; {standings}' if standings else ''}"
+
+
+def find_next_step(
+    state: NodeState, policy: LifecyclePolicy | None, incidents: Iterable[IncidentStory], tickets: Mapping[str, str]
+) -> NextStep:
+    """Return who must act next on a node. `tickets` are titles of its open tickets by id, the most severe first."""
+    if state.hold:
+        return NextStep(state.hold.who, f"release the node: {state.hold.reason}", "")
+    declared = policy.states.get(state.state) if policy else None
+    if declared is not None and declared.final:
+        return NOTHING_NEXT
+    ticket = next(iter(tickets), "")
+    serves = declared is not None and declared.in_service
+    if serves and state.held_back_by:
+        who, task = HELD_BACK[state.held_back_by]
+        return NextStep(who, f"{task} ({state.note or state.breaker_reason})", ticket)
+    if (pending := state.pending) is not None and pending.blockers:
+        goes = "the node stays cordoned" if pending.to == state.state else f"then the node goes to {pending.to}"
+        return NextStep("running jobs", f"end: {', '.join(pending.blockers)}; {goes}", ticket)
+    if ticket:
+        return NextStep("technicians", tickets[ticket], ticket)
+    if serves:
+        noted = f" ({state.note})" if state.note else ""
+        return NextStep("assay", f"decides at its next round{noted}", "") if any(incidents) else NOTHING_NEXT
+    if declared is None or state.note or (declared.certified_to and not declared.until_idle):
+        return NextStep("technicians and engineers", "look at the node, and certify it", "")
+    under_way = [effect.action for effect in state.unsettled_effects]
+    return NextStep("assay", f"{', '.join(under_way)} under way" if under_way else f"goes on: {declared.summary}", "")
+
+
+@fact
+class NodeStory:
+    """What is wrong with a node, and who acts next."""
+
+    incidents: tuple[IncidentStory, ...] = ()
+    """Its open incidents, the worst first."""
+    next: NextStep = NOTHING_NEXT
+    """Who must act next on the node, and how."""
+
+
+NO_STORY = NodeStory()
+
+
+def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str, NodeStory]:
+    """Return the story of each node that has one. Nothing is read while all nodes are well."""
+    from assay.act.tickets.ticket_diff import TICKETS
+    from assay.ledger.ledger_reader import read_projection
+    from assay.tell.views.records import find_fault_catalog
+
+    policies = {name: policy for policy in source.fleet.policies.values() for name in policy.states}
+    serving = {name for name, policy in policies.items() if policy.is_in_service(name)}
+    shown_states = [
+        state
+        for state in states
+        if state.state not in serving or state.pending or state.hold or any(fault.is_open for fault in state.faults)
+    ]
+    if not shown_states:
+        return {}
+    catalog = find_fault_catalog(source)
+    titles = _list_ticket_titles(read_projection(source.ledger_for_reading, TICKETS).values())
+    stories: dict[str, NodeStory] = {}
+    for state in shown_states:
+        policy = policies.get(state.state)
+        incidents = tell_incidents(catalog, state, serving)
+        step = find_next_step(state, policy, incidents, titles.get(state.node, {}))
+        stories[state.node] = NodeStory(incidents, step)
+    return stories
+
+
+def _list_ticket_titles(tickets: Iterable[TicketRecord]) -> dict[str, dict[str, str]]:
+    """Return the titles of the open tickets of each node by id, the most severe first."""
+    opened = [record for record in tickets if not record.closed_at]
+    ranks: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}
+    opened.sort(key=lambda record: (ranks.get(record.ticket.severity, len(ranks)), record.opened_at))
+    titles: dict[str, dict[str, str]] = {}
+    for record in opened:
+        titles.setdefault(record.ticket.node, {})[record.ticket.id] = record.ticket.title
+    return titles
