@@ -12,6 +12,7 @@ from typing import Any
 from assay.act.effects.effect_journal import derive_effect_id
 from assay.act.orders.orders import list_fleet_waits
 from assay.act.remedies.dossier_build import locate_dossier, locate_photo_folder
+from assay.act.tickets.part_names import PartNames
 from assay.decide.drift.differences import describe_fault
 from assay.decide.faults.incidents import Incident, list_incidents, name_incident
 from assay.decide.faults.shared_incidents import SharedIncident, list_open_incidents, list_shared_incidents
@@ -65,12 +66,13 @@ UNPROVED_SHOWN = 5
 class TechnicianNotes:
     """What technicians do in each state, and by node what is known of its parts that were sent back before.
 
-    `catalog` says what a person should look at for a class of faults.
+    `catalog` says what a person does for a class of faults, `names` what else parts are called.
     """
 
     inspections: Mapping[str, TechnicianInspection] = field(default_factory=dict)
     returned_parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     catalog: FaultCatalog | None = None
+    names: PartNames | None = None
 
     def describe_acts(self, fault_classes: Iterable[str]) -> list[str]:
         """Return what a person should do or look at for these classes, each once; nothing for one that is unknown."""
@@ -82,7 +84,8 @@ class TechnicianNotes:
         cause = incident.work
         orders = self.describe_acts([cause.fault_class]) or [f"find out what {cause.fault_class} means"]
         order = re.split(r"[;:](?= )", orders[0])[0]
-        where = f"{cause.part} of {view.name}" if cause.part else view.name
+        part = self.names.describe(view.node_state, cause.part) if self.names and cause.part else cause.part
+        where = f"{part} of {view.name}" if part else view.name
         return f"{order[:1].upper()}{order[1:]}: {where} ({cause.fault_class})"
 
 
@@ -391,12 +394,14 @@ def _incident_tickets(
         checks = [f"{check.id}[{subject}]" for check, subject in view.declared if (check.fault, str(subject)) in kinds]
         acts = notes.describe_acts([incident.work.fault_class])
         acts += chain.from_iterable(describe_fights(snapshot, view, fault) for fault in present)
+        far_end = notes.names.find_far_end(view.name, incident.work.part) if notes.names else None
+        far_ends = [far_end] if far_end else []
         still = [f"{view.name} still serves: {wait}"] if is_held else []
         yield Ticket(
             **_make_identity(f"{INCIDENT_TICKET_KIND}/{view.name}/{incident.first}"),
             title=notes.name_work(view, incident),
             node=view.name,
-            places=tuple(dict.fromkeys(_make_place(view, fault.subject) for fault in present)),
+            places=tuple(dict.fromkeys([*(_make_place(view, fault.subject) for fault in present), *far_ends])),
             expected="\n".join(dict.fromkeys(expected for expected, _ in texts)),
             seen="\n".join([*(seen if seen[1:] else [texts[0][1]]), *still]),
             verify="\n".join(checks) or f"assay certify {view.name}",

@@ -31,6 +31,7 @@ from assay.act.tickets.desired_tickets import (
     make_paused_ticket,
     make_trust_tickets,
 )
+from assay.act.tickets.part_names import PartNames
 from assay.act.tickets.ticket_diff import (
     TICKET_STATUSES,
     TICKETS,
@@ -205,4 +206,5 @@ def _read_technician_notes(context: ControllerContext) -> TechnicianNotes:
     nodes = read_projection(context.ledger, NODES_WITH_RETURNED_PARTS)
     returned = {name: find_returned_parts(context.ledger.entries(name, ASSET_ENTRY_KINDS)) for name in nodes}
     notes = {name: [describe_returned_part(part) for part in parts] for name, parts in returned.items()}
-    return TechnicianNotes(inspections, notes, context.fleet.fault_catalog)
+    names = PartNames(context.fleet, context.evidence)
+    return TechnicianNotes(inspections, notes, context.fleet.fault_catalog, names)

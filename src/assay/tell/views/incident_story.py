@@ -11,6 +11,7 @@ from assay.model.facts import fact, shown
 from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
 
 if TYPE_CHECKING:
+    from assay.act.tickets.part_names import PartNames
     from assay.model.specs.fault_catalog import FaultCatalog
     from assay.model.specs.lifecycle_policy import LifecyclePolicy
     from assay.model.ticket import TicketRecord
@@ -41,7 +42,7 @@ class IncidentStory:
     id: str
     """Its id."""
     happened: str
-    """What happened, in a sentence of the fault catalogue, with the part."""
+    """What happened, in a sentence of the fault catalogue, with the part and its other names."""
     fault_class: str = shown("class")
     """The fault class of its cause."""
     part: str
@@ -78,22 +79,22 @@ NOTHING_NEXT = NextStep("", "", "")
 
 
 def tell_incidents(
-    catalog: FaultCatalog | None, state: NodeState, serving: Collection[str]
+    catalog: FaultCatalog | None, state: NodeState, serving: Collection[str], names: PartNames
 ) -> tuple[IncidentStory, ...]:
     """Return the open incidents of a node, the worst first. `serving` are the states in service."""
     if catalog is None or not any(fault.is_open for fault in state.faults):
         return ()
     opened = [each for each in list_incidents(catalog.fault_relations, state) if each.is_open]
     opened.sort(key=lambda incident: (SEVERITIES.index(incident.severity), incident.first_seen))
-    return tuple(_tell_incident(catalog, state, incident, serving) for incident in opened)
+    return tuple(_tell_incident(catalog, state, incident, serving, names) for incident in opened)
 
 
 def _tell_incident(
-    catalog: FaultCatalog, state: NodeState, incident: Incident, serving: Collection[str]
+    catalog: FaultCatalog, state: NodeState, incident: Incident, serving: Collection[str], names: PartNames
 ) -> IncidentStory:
     cause = incident.work
     known = catalog.find_class(cause.fault_class)
-    where = f": {cause.part}" if cause.part else ""
+    where = f": {names.describe(state, cause.part)}" if cause.part else ""
     rest = [symptom for symptom in incident.open_symptoms if symptom is not cause]
     return IncidentStory(
         id=incident.id,
@@ -147,7 +148,8 @@ def find_next_step(
     serves = declared is not None and declared.in_service
     if serves and state.held_back_by:
         who, task = HELD_BACK[state.held_back_by]
-        return NextStep(who, f"{task} ({state.note or state.breaker_reason})", ticket)
+        held = (state.note or state.breaker_reason).partition("; ")[0]
+        return NextStep(who, f"{task} ({held})", ticket)
     if (pending := state.pending) is not None and pending.blockers:
         goes = "the node stays cordoned" if pending.to == state.state else f"then the node goes to {pending.to}"
         return NextStep("running jobs", f"end: {', '.join(pending.blockers)}; {goes}", ticket)
@@ -177,8 +179,10 @@ NO_STORY = NodeStory()
 
 def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str, NodeStory]:
     """Return the story of each node that has one. Nothing is read while all nodes are well."""
+    from assay.act.tickets.part_names import PartNames
     from assay.act.tickets.ticket_diff import TICKETS
     from assay.ledger.ledger_reader import read_projection
+    from assay.observe.evidence_store import EvidenceStore
     from assay.tell.views.records import find_fault_catalog
 
     policies = {name: policy for policy in source.fleet.policies.values() for name in policy.states}
@@ -190,12 +194,12 @@ def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str,
     ]
     if not shown_states:
         return {}
-    catalog = find_fault_catalog(source)
+    catalog, names = find_fault_catalog(source), PartNames(source.fleet, EvidenceStore(source.data_dir / "evidence"))
     titles = _list_ticket_titles(read_projection(source.ledger_for_reading, TICKETS).values())
     stories: dict[str, NodeStory] = {}
     for state in shown_states:
         policy = policies.get(state.state)
-        incidents = tell_incidents(catalog, state, serving)
+        incidents = tell_incidents(catalog, state, serving, names)
         step = find_next_step(state, policy, incidents, titles.get(state.node, {}))
         stories[state.node] = NodeStory(incidents, step)
     return stories

@@ -1,0 +1,79 @@
+"""What else a part of a node is called: by its BMC, by its serial number, and by the other end of its cable.
+
+Ours comes first on every surface. A technician reads the others on the hardware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from assay.decide.state.node_state import NodeState
+from assay.declare.home import find_home_of
+from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.design.topology_cache import load_topology
+from assay.model.errors import AssayError
+from assay.model.faults.bmc_events import CHASSIS_PREFIX, map_bmc_gpus
+from assay.model.faults.sightings import map_parts_by_pci
+from assay.model.fleet import Fleet
+from assay.model.ticket import TicketPlace
+from assay.observe.evidence_store import EvidenceStore
+
+
+class PartNames:
+    """Names of parts, read when somebody asks: evidence of nodes, and designs of fabrics."""
+
+    def __init__(self, fleet: Fleet, evidence: EvidenceStore) -> None:
+        self._fleet, self._evidence = fleet, evidence
+        self._bmc_names: dict[str, Mapping[str, str]] = {}
+        self._topologies: dict[str, CompiledTopology | None] = {}
+
+    def describe(self, state: NodeState, part: str) -> str:
+        """Return a part with its other names, such as `gpu4 (GPU_SXM_5, serial 1654922006135)`."""
+        others = []
+        serial = state.gpus.get(part, ("", ""))[0]
+        if serial or part.startswith("gpu"):
+            if state.node not in self._bmc_names:
+                self._bmc_names[state.node] = self._read_bmc_names(state)
+            others = [self._bmc_names[state.node].get(part, ""), f"serial {serial}" if serial else ""]
+        elif place := self.find_far_end(state.node, part):
+            label = f", label {place.label}" if place.label else ""
+            others = [f"cable to {place.device} port {place.port} in {place.site} {place.rack} U{place.u}{label}"]
+        shown = ", ".join(filter(None, others))
+        return f"{part} ({shown})" if shown else part
+
+    def find_far_end(self, node: str, part: str) -> TicketPlace | None:
+        """Return where the cable of an adapter ends by the design, None for another part."""
+        declared = self._fleet.nodes.get(node)
+        topology = self._find_topology(declared.settings.fabric or "") if declared else None
+        for cable in topology.cables_of_node(node) if topology else ():
+            near = next((end for end in cable.ends if end.node == node), None)
+            far = next((end for end in cable.ends if end is not near), None)
+            if near and far and near.device.rpartition(" ")[2] == part:
+                return TicketPlace(far.device, far.site, far.rack, far.u, str(far.port), far.label)
+        return None
+
+    def _find_topology(self, fabric: str) -> CompiledTopology | None:
+        """Return the topology of a design, None for one that does not compile: `assay check` reports it."""
+        if fabric not in self._topologies:
+            self._topologies[fabric] = None
+            if fabric in self._fleet.designs:
+                overlays = find_home_of(self._fleet).overlays
+                try:
+                    self._topologies[fabric] = load_topology(self._fleet.root, fabric, overlays)
+                except AssayError:
+                    return None
+        return self._topologies[fabric]
+
+    def _read_bmc_names(self, state: NodeState) -> dict[str, str]:
+        """Return the BMC's name of each GPU; nothing from a damaged document, which its checks report."""
+        if state.node not in self._fleet.nodes:
+            return {}
+        try:
+            evidence = self._evidence.latest(state.node)
+        except AssayError:
+            return {}
+        if evidence is None:
+            return {}
+        last_seen = {serial: gpu for gpu, (serial, _) in state.gpus.items() if serial}
+        names = map_bmc_gpus(evidence, map_parts_by_pci(self._fleet.spec_of(state.node)), last_seen)
+        return {gpu: name for name, gpu in names.items() if name.startswith("GPU") and CHASSIS_PREFIX not in name}
