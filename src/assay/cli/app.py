@@ -118,7 +118,7 @@ VERBS = {
     "fabric": Verb(
         "assay.cli.verbs.fabric",
         FABRIC_AND_LAB,
-        "Compare the InfiniBand fabric with its design.",
+        "Compare a fabric with its design.",
     ),
     "lab": Verb("assay.cli.verbs.lab", FABRIC_AND_LAB, "Run a virtual fleet."),
     "context": Verb("assay.cli.verbs.context", FABRIC_AND_LAB, "Choose what commands work on: the fleet or its lab."),

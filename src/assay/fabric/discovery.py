@@ -136,7 +136,8 @@ class FabricDiscovery:
 
     `facts` describe single ports, `temperatures` are those of devices (°C by GUID). Many tools report neither. `notes`
     name lines of the text that are not the tool's, such as a prompt. Nothing is missing because of them. With
-    `port_guids`, the tool names adapters by the GUIDs of their ports.
+    `port_guids`, the tool names adapters by the GUIDs of their ports; with `names_devices`, by MACs or by names.
+    `split` is in how many ports the most split cage of the switches is, 0 if unknown.
     """
 
     cables: Sequence[DiscoveredCable]
@@ -146,6 +147,8 @@ class FabricDiscovery:
     temperatures: Mapping[str, float] = field(default_factory=dict)
     notes: Sequence[str] = ()
     port_guids: bool = False
+    names_devices: bool = False
+    split: int = 1
 
     @property
     def partial(self) -> bool:

@@ -38,6 +38,7 @@ class LazyDiscovery(FabricDiscovery):
     heads: Mapping[str, DeviceHead]
     rows: PortRows
     stderr_problems: list[str]
+    tells_rates = True
 
     @cached_property
     def devices(self) -> Mapping[str, DiscoveredDevice]:
@@ -72,7 +73,7 @@ class LazyDiscovery(FabricDiscovery):
                 here = make_port(digits, number)
                 if here in ends:
                     problems.append(f"{format_port(here)} is listed twice")
-                if not parse_rate(rate):
+                if self.tells_rates and not parse_rate(rate):
                     problems.append(f"{format_port(here)}: no rate in {rate!r}")
                 ends[here] = (make_port(far, far_number), rate if parse_rate(rate) else "")
         return ends

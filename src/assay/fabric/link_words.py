@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from assay.model.specs.fabric.cable import LANE_GBPS
+from assay.model.specs.fabric.cable import ETHERNET_GBPS, LANE_GBPS
 
 SPEEDS = tuple(LANE_GBPS)
 """Lane speeds, slowest first (InfiniBand Architecture Specification, link speeds)."""
@@ -74,15 +74,20 @@ PHYSICAL_NUMBERS = {
 
 
 class LaneRate(NamedTuple):
-    """The number of lanes, and the rank of their speed in `SPEEDS`."""
+    """The number of lanes, and the rank of their speed in `SPEEDS`; for Ethernet, Gb/s and `ETHERNET`."""
 
     width: int
     speed: int
 
 
+ETHERNET = -1
+
+
 @lru_cache(64)
 def parse_rate(text: str) -> LaneRate | None:
-    """Return the rate in a text such as `4xNDR`, None for a text that is no rate."""
+    """Return the rate in a text such as `4xNDR` or `400G`, None for a text that is no rate."""
+    if text.endswith("G"):
+        return LaneRate(int(text[:-1]), ETHERNET) if text[:-1] in map(str, ETHERNET_GBPS) else None
     match = re.fullmatch(r"(1|2|4|8|12)x([A-Z0-9]+)", text)
     return LaneRate(int(match[1]), SPEEDS.index(match[2])) if match and match[2] in SPEEDS else None
 
@@ -96,6 +101,8 @@ def is_slower(seen: str, designed: str) -> bool:
 def find_slowest_rate(first: str, second: str) -> str:
     """Return the smaller number of lanes at the slower speed of two rates, "" where one of them is no rate."""
     a, b = parse_rate(first), parse_rate(second)
+    if a and b and ETHERNET in (a.speed, b.speed):
+        return f"{min(a.width, b.width)}G" if a.speed == b.speed else ""
     return f"{min(a.width, b.width)}x{SPEEDS[min(a.speed, b.speed)]}" if a and b else ""
 
 

@@ -52,8 +52,11 @@ def format_fabric_subject(design: FabricDesign) -> str:
 def find_discover_command(fleet: Fleet, design: FabricDesign) -> list[str]:
     """Return the `fabric_discover` of the first of the fabric's nodes that has one, else ibnetdiscover.
 
-    An NVLink domain has a command of its own, or none: the list is empty then. The lab runs no command of the site.
+    A design may have a command of its own. An NVLink domain has that or none: the list is empty then. The lab runs no
+    command of the site.
     """
+    if design.discover and not fleet.is_lab:
+        return design.discover
     if design.nvlink:
         return [] if fleet.is_lab else design.nvlink.discover
     for name in design.node_names():
@@ -66,8 +69,10 @@ def find_facts_commands(fleet: Fleet, design: FabricDesign) -> dict[str, list[st
     """Return the commands that describe ports, by name: `fabric_facts` of the inventory, else `FACTS_COMMANDS`.
 
     Returns none where the inventory has `fabric_discover` alone: commands that run here could see another fabric. None
-    describes the ports of an NVLink domain.
+    describes the ports of an NVLink domain. A design may have commands of its own.
     """
+    if (design.discover or design.facts) and not fleet.is_lab:
+        return design.facts
     if design.nvlink:
         return {}
     settings = [fleet.nodes[name].settings for name in design.node_names() if name in fleet.nodes]

@@ -30,8 +30,10 @@ FILES = {
 adapters on two leaves and a spine; the others are made by hand, of the same fabric."""
 TEXTS = {name: (RECORDINGS / file).read_text() for name, file in FILES.items()}
 NVLINK = "NMX Controller topology (JSON)"
-"""It describes a rack, and no InfiniBand fabric: see tests/fabric/compare/test_nvlink.py."""
-TOPOLOGIES = [form.name for form in FORMATS if not form.content and form.name != NVLINK]
+LLDP = "LLDP (lldpctl, SONiC, NVUE, OpenConfig)"
+ELSEWHERE = (NVLINK, LLDP)
+"""They describe no InfiniBand fabric: see test_lldp.py, and for a rack tests/fabric/compare/test_nvlink.py."""
+TOPOLOGIES = [form.name for form in FORMATS if not form.content and form.name not in ELSEWHERE]
 SINGLE = [form.name for form in FORMATS if form.content]
 KNOWN = read_port_guids(TEXTS["ibnetdiscover"])
 SEVERAL_ANSWERS = ("ibdiagnet2.cables", "smpquery")
@@ -58,7 +60,7 @@ WHOLE = {name: said(read_tool_output(text)) for name, text in TEXTS.items()}
 
 
 def test_there_is_a_recording_of_every_format():
-    assert list(FILES) == [form.name for form in FORMATS if form.name != NVLINK]
+    assert list(FILES) == [form.name for form in FORMATS if form.name not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("name", FILES)

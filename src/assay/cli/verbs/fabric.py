@@ -81,7 +81,7 @@ Dump = Annotated[
     typer.Option(
         "--from",
         metavar="FILE",
-        help="The output of ibnetdiscover, iblinkinfo -l, ibdiagnet or UFM; - is stdin. The format is detected.",
+        help="The output of ibnetdiscover, iblinkinfo -l, ibdiagnet, UFM or LLDP; - is stdin. The format is detected.",
         show_default=False,
     ),
 ]
@@ -95,7 +95,7 @@ Stderr = Annotated[
 
 @fabric_app.callback()
 def _fabric() -> None:
-    """Compare the InfiniBand fabric with its design, and draft designs."""
+    """Compare a fabric with its design, and draft designs."""
 
 
 @fabric_app.command()

@@ -90,6 +90,11 @@ def learn(
     with pause_gc():
         discovery = read_topology(read_dump(dump), read_dump(stderr) if stderr else "")
         _print_notes(dump, discovery)
+        if discovery.cables and not any(cable.rate for cable in discovery.cables):
+            raise AssayError(
+                "no design can be drafted: the discovery tells no speeds",
+                fix="let each switch also print `show interfaces status`, or `grep . /sys/class/net/*/speed`",
+            )
         known = _load_fleet_or_empty(fleet)
         adapters = find_hosts(discovery.devices.values(), find_adapter_names(known), list_inventory_adapters(known))
         try:

@@ -130,6 +130,10 @@ def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> F
         from assay.fabric.compare.device_names import resolve_designed_adapters
 
         discovery = resolve_designed_adapters(topology, discovery)
+    elif discovery.names_devices:
+        from assay.fabric.compare.named_devices import resolve_named_devices
+
+        discovery = resolve_named_devices(topology, discovery)
     diff = diff_ports(topology, discovery)
     problems: list[str] = list(diff.problems)
     discrepancies: tuple[CablingDiscrepancy, ...] = ()

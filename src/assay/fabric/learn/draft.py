@@ -154,6 +154,9 @@ def draft_from_discovery(
             fix="discover again; `assay fabric compare` with any design lists every problem",
         )
     inside = {guid for guid, device in discovery.devices.items() if device.description == AGGREGATION_NODE}
+    if discovery.split > 1:
+        because_split = f"{reason}; " if reason else ""
+        reason = f"{because_split}cages are split in {discovery.split}, and their parts count singly"
     cables = [cable for cable in discovery.cables if not {cable.a.guid, cable.b.guid} & inside]
     rate = find_most_frequent(cable.rate for cable in cables)
     devices = {guid: device for guid, device in discovery.devices.items() if guid not in inside}
@@ -345,7 +348,9 @@ def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery, inventory: C
     yield from _format_adapters(judged, inventory)
     model = design.switch
     assert model is not None, "the rules name a switch model"
-    yield f"switch: {{product: {quote_yaml(model.product)}, ports: {model.ports}}} # review: how are ports labelled?"
+    split = f", split: {model.split}" if model.split > 1 else ""
+    ports = f"ports: {model.ports}{split}"
+    yield f"switch: {{product: {quote_yaml(model.product)}, {ports}}} # review: how are ports labelled?"
     for name, tier in design.tiers:
         yield f"{name}: # review: racks and units"
         yield from _format_tier(tier)

@@ -119,7 +119,7 @@ def _judge(
     tree = FatTreeInference(split.discovery if split else seen, split.hosts if split else hosts)
     try:
         nameless = list(_take_nameless_adapters(tree, split.hosts if split else hosts))
-        rules = make_rules(tree, name, *_find_model(tree))
+        rules = make_rules(tree, name, *_find_model(tree), max(discovery.split, 1))
         rules = folded.unfold(rules, tree.make_guid) if folded else rules
         rules = _replace_guids(split.join(rules) if split else rules, standing_in)
         design = FabricDesign.model_validate(name_by_rule(rules, FabricDesign.model_validate(rules)))

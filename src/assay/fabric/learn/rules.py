@@ -33,7 +33,7 @@ TIERS = {(0, 1): "node_leaf", (1, 2): "leaf_spine", (2, 3): "spine_core"}
 """The cables between two tiers, of which nodes are the first."""
 
 
-def make_rules(tree: FatTreeInference, name: str, product: str, ports: int) -> dict[str, Any]:
+def make_rules(tree: FatTreeInference, name: str, product: str, ports: int, split: int = 1) -> dict[str, Any]:
     """Return the design in the form of a FabricDesign, with the adapters of its nodes."""
     rate, rates = _find_rates(tree)
     low, middle, high = (rate_to_gbps(rates.get(cables, rate)) for cables in TIERS.values())
@@ -46,7 +46,7 @@ def make_rules(tree: FatTreeInference, name: str, product: str, ports: int) -> d
         "rails": len(tree.slots),
         "adapters": {host: tree.list_adapters(host) for host in names if host not in set(gaps)},
         "adapter_names": list(tree.slots),
-        "switch": {"product": product, "ports": ports},
+        "switch": {"product": product, "ports": -(-ports // split), "split": split},
         "leaves": _make_leaves(tree),
         "spines": _make_spines(tree, middle / high),
     }

@@ -36,6 +36,7 @@ _LINKS = r'0x[0-9a-fA-F]+\s+".*==\(|(?:CA|Switch|Router): .*:\r?$|\d+\s+\d+\[.*=
 _DUMP = r'".*",[^,\n]*,\s*0x[0-9a-fA-F]+,\s*LID|#\s*: IB#'
 _UFM = r'"(?:source|destination)_(?:guid|port)"|"peer_(?:guid|node_guid|node_name|port_dname)"|\A\s*\[\s*\]\s*\Z'
 _NMX = r'"(?:device_topo_info|deviceTopoInfo)"'
+_LLDP = r'"lldp"\s*:|"(?:openconfig-lldp:\w+|local-chassis)"|LocalPort +RemoteDevice|Remote Host +Remote Port'
 _NODES = "# (?:Node|Port) info:|Node Description:|0: 0x[0-9a-fA-F]{4} 0x"
 _MODULES = r"Port=\d+ +Lid=\S+ +GUID=(?:0x)?[0-9a-fA-F]+"
 
@@ -48,6 +49,7 @@ FORMATS = (
     ToolFormat("ibdiagnet2.net_dump", "assay.fabric.readers.link_lists:parse_net_dump", _lines(_DUMP)),
     ToolFormat("UFM links or ports (JSON)", "assay.fabric.readers.ufm:parse_resources", re.compile(_UFM)),
     ToolFormat("NMX Controller topology (JSON)", "assay.fabric.readers.nmx_topology:parse", re.compile(_NMX)),
+    ToolFormat("LLDP (lldpctl, SONiC, NVUE, OpenConfig)", "assay.fabric.readers.lldp:parse", re.compile(_LLDP)),
     ToolFormat(
         "ibqueryerrors",
         "assay.fabric.readers.ibqueryerrors:parse",

@@ -79,6 +79,20 @@ def normalize_guid(digits: str) -> str:
     return f"0x{number:016x}"
 
 
+def read_mac(guid: str) -> str:
+    """Return the MAC in a GUID, as 12 hex digits; "" where there is none.
+
+    A MAC itself is written as a GUID with four zeros in front. Drivers put it around `0300` (mlx5), or around `fffe`
+    with one bit turned (EUI-64: bnxt_re, irdma).
+    """
+    digits = guid.removeprefix("0x")
+    if digits.startswith("0000"):
+        return digits[4:]
+    if digits[6:10] == "0300":
+        return digits[:6] + digits[10:]
+    return f"{int(digits[:2], 16) ^ 2:02x}{digits[2:6]}{digits[10:]}" if digits[6:10] == "fffe" else ""
+
+
 class PortLabelling(NamedTuple):
     """How a switch labels its ports. `cage` ports share a cage (0: labels without cages); `split` ports share a port.
 
@@ -115,17 +129,23 @@ LANE_GBPS = {
 }
 """Gb/s of one lane by speed, slowest first. Source: rate_show in the kernel's drivers/infiniband/core/sysfs.c."""
 LINK_WIDTHS = (1, 2, 4, 8, 12)
-RATE_PATTERN = rf"^({'|'.join(map(str, LINK_WIDTHS))})x({'|'.join(LANE_GBPS)})$"
+ETHERNET_GBPS = (1, 10, 25, 40, 50, 100, 200, 400, 800, 1600)
+"""Gb/s of a port (IEEE 802.3): an Ethernet rate is written `400G`, however many lanes it has."""
+RATE_PATTERN = (
+    rf"^(?:(?:{'|'.join(map(str, LINK_WIDTHS))})x(?:{'|'.join(LANE_GBPS)})|(?:{'|'.join(map(str, ETHERNET_GBPS))})G)$"
+)
 
 
 def rate_to_gbps(rate: str) -> float:
     """Return the Gb/s of a rate."""
     width, _, speed = rate.partition("x")
-    return int(width) * LANE_GBPS[speed]
+    return int(width) * LANE_GBPS[speed] if speed else int(width.removesuffix("G"))
 
 
 def find_next_slower_gbps(rate: str) -> float:
     """Return the Gb/s of the fastest link that has fewer lanes or a lower speed than `rate`; 0 if there is none."""
-    width, full = int(rate.partition("x")[0]), rate_to_gbps(rate)
-    candidates = (lanes * lane for lanes in LINK_WIDTHS if lanes <= width for lane in LANE_GBPS.values())
+    width, full = rate.partition("x")[0], rate_to_gbps(rate)
+    if width == rate:
+        return max((gbps for gbps in ETHERNET_GBPS if gbps < full), default=0)
+    candidates = (lanes * lane for lanes in LINK_WIDTHS if lanes <= int(width) for lane in LANE_GBPS.values())
     return max((gbps for gbps in candidates if gbps < full), default=0)

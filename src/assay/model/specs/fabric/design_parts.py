@@ -21,9 +21,10 @@ MAX_DESIGN_NODES = 200_000
 
 
 def parse_port_range(text: str) -> range:
-    """Return the port numbers of `first..last`, both included."""
-    first, last = text.split("..")
-    return range(int(first), int(last) + 1)
+    """Return the port numbers of `first..last`, both included; of `first..last/2`, every second one."""
+    ends, _, step = text.partition("/")
+    first, last = ends.split("..")
+    return range(int(first), int(last) + 1, int(step or 1))
 
 
 def _check_ports(ports: str) -> str:
@@ -32,7 +33,7 @@ def _check_ports(ports: str) -> str:
     return ports
 
 
-PortRange = Annotated[str, Field(pattern=r"^\d{1,5}\.\.\d{1,5}$"), AfterValidator(_check_ports)]
+PortRange = Annotated[str, Field(pattern=r"^\d{1,5}\.\.\d{1,5}(/[1-8])?$"), AfterValidator(_check_ports)]
 
 
 def expand_node_names(entry: str) -> list[str]:
@@ -74,7 +75,7 @@ GUID_PATTERN = r"^0x[0-9a-f]{16}$"
 DeviceGuid = Annotated[str, Field(pattern=GUID_PATTERN)]
 LinkRate = Annotated[str, Field(pattern=RATE_PATTERN)]
 CABLE_LINE_PATTERN = rf"^\S.*/\d{{1,5}} - \S.*/\d{{1,5}}( {RATE_PATTERN[1:-1]})?( \d{{1,4}}(\.\d{{1,3}})?m)?$"
-_CABLE_LINE = re.compile(r"(.+?)/(\d+) - (.+?)/(\d+)(?: (\d+x\w+))?(?: ([\d.]+)m)?")
+_CABLE_LINE = re.compile(r"(.+?)/(\d+) - (.+?)/(\d+)(?: (\d+x\w+|\d+G))?(?: ([\d.]+)m)?")
 
 
 class ExplicitDevice(StrictModel):

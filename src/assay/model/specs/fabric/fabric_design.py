@@ -1,4 +1,4 @@
-"""FabricDesign: the cabling of an InfiniBand or NVLink fabric, as rules or as listed cables.
+"""FabricDesign: the cabling of an InfiniBand, Ethernet or NVLink fabric, as rules or as listed cables.
 
 The rules describe a rail-optimised fat tree of two or three tiers. Nodes fill scalable units in order; a unit has as
 many nodes as a leaf has `down` ports. Unit `s` has one leaf per rail, and node `n` uses port `down[n]` of each leaf, so
@@ -204,7 +204,7 @@ class FabricDesign(SpecDocument):
     - `overrides` change cables of the rules, `devices` and `cables` add to them, `spares` are free on purpose. Without
       `leaves`, `cables` lists every cable.
     - `hca_label` is the label at a node's port and may use `{rail}` or `{rail+1}`; or a list, rail 0 first. Ports
-      `1/1` and `1/2` share a plug. `rate` is width and speed, `4xNDR`.
+      `1/1` and `1/2` share a plug. `rate` is width and speed, `4xNDR`; with Ethernet, Gb/s: `400G`.
       `oversubscription` is a leaf's bandwidth down to nodes divided by its bandwidth up to spines, at least 1.
     - `limits` apply to links, optics and switches. If there are `partitions`, adapters may be members of no other.
 
@@ -216,7 +216,9 @@ class FabricDesign(SpecDocument):
     switches. `leaves`: the first tier, which has the nodes. `spines`: the second tier. `cores`: the third tier, if
     there is one. `lengths`: cable lengths by tier. `overrides`: cables that differ from the rules. `devices`: devices
     that the rules do not include. `cables`: cables that the rules do not include, or all. `spares`: ports that are free
-    on purpose. `nvlink`: the NVLink domain of a rack, in place of leaves and spines.
+    on purpose. `nvlink`: the NVLink domain of a rack, in place of leaves and spines. `discover`: the words of the
+    command that prints the discovery, where a fleet has several kinds of fabric. `facts`: commands that describe its
+    ports, by name. Without the two, `fabric_discover` and `fabric_facts` of the inventory apply.
     """
 
     kind: Literal["FabricDesign"]
@@ -244,6 +246,8 @@ class FabricDesign(SpecDocument):
     limits: dict[str, MetricLimit] = Field(default={})
     partitions: list[FabricPartition] = Field(default=[])
     nvlink: NvlinkDomain | None = None
+    discover: list[str] = Field(default=[])
+    facts: dict[str, list[str]] = Field(default={})
 
     def node_names(self) -> list[str]:
         """Return the names of all nodes, with ranges expanded, without gaps."""
