@@ -33,7 +33,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from assay.fabric.discovery import LocalProblem
-from assay.fabric.lazy_discovery import DeviceHead, LazyDiscovery, PortRow
+from assay.fabric.lazy_discovery import DeviceHead, LazyDiscovery, PortRow, PortRows
 from assay.fabric.link_words import find_slowest_rate, parse_rate
 from assay.fabric.readers.interface_names import InterfaceNumbers, is_switch_port
 from assay.fabric.readers.tool_text import find_stderr_problems
@@ -84,7 +84,7 @@ class HostReport:
 class LldpDiscovery(LazyDiscovery):
     """A discovery of an Ethernet fabric. `split` is that of `InterfaceNumbers`; the names of ports are in `labels`."""
 
-    def __init__(self, heads: Mapping[str, DeviceHead], rows: Mapping[str, list[PortRow]], **known: Any) -> None:
+    def __init__(self, heads: Mapping[str, DeviceHead], rows: PortRows, **known: Any) -> None:
         super().__init__(heads, rows, known.pop("problems"))
         self.__dict__.update(known)
 
