@@ -1,4 +1,7 @@
-"""A lab of two kinds of nodes in two racks comes up from an inventory, serves, and checks clean."""
+"""A lab of two kinds of nodes in two racks comes up from an inventory, serves, and checks clean.
+
+A tray of its rack that has no golden digests names its guilty GPU by its neighbour.
+"""
 
 from __future__ import annotations
 
@@ -68,3 +71,33 @@ def test_both_kinds_are_observed_serve_and_check_clean_in_their_racks(home: Path
         assert {(status[name]["state"], status[name]["pool"]) for name in names} == {("production", spec)}
         virtual = [LabWorld(home / ".assay-lab/world").load(name) for name in names]
         assert [(len(node["gpus"]), node["rack"]) for node in virtual] == [(gpus, rack), (gpus, rack)]
+
+
+@pytest.mark.slow
+def test_a_tray_of_four_gpus_names_the_guilty_one_by_its_neighbour_and_nobody_before(home: Path) -> None:
+    assay(home, "reconcile", "--once")
+    assay(home, "lab", "inject", "gpu.computes-wrong", "--node", "n0003", "--with", "gpu=2")
+    assay(home, "observe", "n0003", "n0004", "--active", "battery")
+    alone = json.loads(assay_fails(home, "validate", "--phase", "test", "--node", "n0003", "--format", "json"))
+    assert named(alone, "fail") == {("test_nothing_is_wrong_that_several_parts_explain", "small-rack/n0003")}
+    assay(home, "validate", "--phase", "test", "--node", "n0004")
+    assay(home, "schedules", "run", "idle-verification")
+    for _ in range(3):
+        assay(home, "reconcile", "--once")
+    status = {node["node"]: node for node in json.loads(assay(home, "status", "--format", "json"))["nodes"]}
+    assert (status["n0003"]["state"], status["n0004"]["state"]) == ("rma", "production")
+    history = assay(home, "explain", "n0003")
+    assert "confirmation → rma" in history
+    assert "n0003/gpu2" in history
+    assert "and by the digest of n0004" in " ".join(history.split())
+
+
+def named(judged: dict[str, list[dict[str, str]]], verdict: str) -> set[tuple[str, str]]:
+    battery = [outcome for outcome in judged["outcomes"] if "test_battery.py" in outcome["check"]]
+    return {(one["check"].rpartition("::")[2], one["subject"]) for one in battery if one["verdict"] == verdict}
+
+
+def assay_fails(home: Path, *words: str) -> str:
+    done = run_assay(*words, "--fleet", home, cwd=home)
+    assert done.returncode == 1, done.stdout[-3000:] + done.stderr
+    return done.stdout

@@ -61,6 +61,7 @@ class CollectionOptions(TypedDict, total=False):
     - `since`: node → cursor into its kernel log, `SEQ@BOOT_ID` (or SEQ, for the running boot).
     - `active`: node → the active parts to run there, in order, within `active_deadline_s`, or what long parts take
       beyond that. The passive readings of such a node come afterwards, so that they show the effects.
+    - `after_units`: node → the unit after which its battery goes on (`SEED:TEST`), if not at the first one.
     - `store`: holds earlier documents, whose age decides the order, and the documents that agents pushed.
     - `bmc_sessions`: keeps sessions with BMCs until the next pass.
     - `after_entry`: the number of the ledger's newest entry, read before the pass; each document carries it.
@@ -68,6 +69,7 @@ class CollectionOptions(TypedDict, total=False):
 
     since: Mapping[str, int | str]
     active: Mapping[str, Collection[str]]
+    after_units: Mapping[str, str]
     deadline_s: float
     active_deadline_s: float
     workers: int
@@ -125,6 +127,7 @@ class _CollectionPass:
     clock: Clock
     since: Mapping[str, int | str] = field(default_factory=dict)
     active: Mapping[str, Collection[str]] = field(default_factory=dict)
+    after_units: Mapping[str, str] = field(default_factory=dict)
     deadline_s: float = DEADLINE_S
     active_deadline_s: float = ACTIVE_DEADLINE_S
     workers: int = WORKERS
@@ -177,6 +180,8 @@ class _CollectionPass:
         now = self.clock.now()
         self.started.setdefault(node.name, now)
         arguments = ["--active", ",".join(self.active[node.name]), "--at", now.isoformat()]
+        if after := self.after_units.get(node.name):
+            arguments += ["--after-unit", after]
         limit_s = self._find_load_limit_s(node) + self.deadline_s
         channels = run_remote_probe(node, [*arguments, *self._arguments(node)], limit_s, self.transports)
         if parse_reading(channels["probe"]) is None:

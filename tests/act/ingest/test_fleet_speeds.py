@@ -7,10 +7,13 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from assay.act.ingest.collection import read_fleet_speeds
-from assay.model.evidence import EvidenceBasis
+from assay.act.ingest.collection import find_starts, read_fleet, read_fleet_speeds
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceBasis, EvidenceDocument
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
+from assay.validate.active.golden import make_golden_key
+from tests.validate.active.battery_runs import make_branch, make_run
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 CHECK = CheckDeclaration.model_validate(
@@ -80,3 +83,66 @@ def test_what_is_measured_of_whole_nodes_is_compared_with_twenty_nodes() -> None
         ledger = SimpleNamespace(newest_passes=lambda _, count=count: found[:count])
         context: Any = SimpleNamespace(fleet=fleet, ledger=ledger, now=NOW.isoformat())
         assert read_fleet_speeds(context, target) == {"speed": told}
+
+
+TRAY = ("NVIDIA GB200",) * 4
+COMPARED = CheckDeclaration.model_validate(
+    {
+        "id": "suites/test/test_battery.py::test_gpu_computes_as_its_peers",
+        "subject": "gpu",
+        "phases": ["confirm"],
+        "active": True,
+        "parts": ["battery"],
+        "fault": "gpu.sdc",
+    }
+)
+
+
+def loaded(node: str, units: dict[str, Any]) -> EvidenceDocument:
+    return EvidenceDocument(node, NOW, {"active": {"battery": make_branch({"gemm": units}, TRAY)}})
+
+
+def site_of_trays(stored: dict[str, EvidenceDocument], golden: list[Any]) -> Any:
+    """Four trays, the second of which stands in another rack; each in `stored` has passed on that evidence."""
+
+    def get(digest: str) -> EvidenceDocument:
+        if digest not in stored:
+            raise AssayError("there is no evidence")
+        return stored[digest]
+
+    nodes = {
+        f"n{number}": SimpleNamespace(name=f"n{number}", spec="tray", serial="", rack="b" if number == 1 else "a")
+        for number in range(5)
+    }
+    found = [
+        replace(one, outcome=replace(one.outcome, check=COMPARED.id, evidence=one.outcome.node))
+        for one in (passed(name, 0, 1.0) for name in [*stored, "n4"])
+    ]
+    fleet = SimpleNamespace(
+        check_catalogs={"c": SimpleNamespace(checks=[COMPARED])}, nodes=nodes, list_golden=lambda spec: golden
+    )
+    ledger = SimpleNamespace(newest_passes=lambda check: found if check == COMPARED.id else [])
+    return SimpleNamespace(fleet=fleet, ledger=ledger, now=NOW.isoformat(), evidence=SimpleNamespace(get=get))
+
+
+def test_a_node_whose_gpus_disagree_gets_what_its_nearest_sound_neighbours_computed() -> None:
+    split = ["aaaaaaaa", "aaaaaaaa", "bbbbbbbb", "aaaaaaaa"]
+    stored = {
+        "n1": loaded("n1", {"7": "aaaaaaaa", "9": "aaaaaaaa"}),
+        "n2": loaded("n2", {"7": split}),
+        "n3": loaded("n3", {"7": "aaaaaaaa"}),
+    }
+    context = site_of_trays(stored, [])
+    own = context.fleet.nodes["n0"]
+    told = read_fleet(context, own, loaded("n0", {"7": split}))["neighbours"]["value"]
+    assert told == {"n3": {"gemm": {"7": "aaaaaaaa"}}, "n1": {"gemm": {"7": "aaaaaaaa"}}}
+    assert list(told) == ["n3", "n1"], "the nearest first"
+    assert "neighbours" not in read_fleet(context, own, loaded("n0", {"7": "aaaaaaaa"})), "it needs nobody"
+    assert "neighbours" not in read_fleet(context, own, EvidenceDocument("n0", NOW, {}))
+
+
+def test_a_battery_begins_where_a_neighbour_began_unless_golden_digests_are_for_its_key() -> None:
+    stored = {"n1": loaded("n1", {"7": "aaaaaaaa"})}
+    assert find_starts(site_of_trays(stored, []), {"n0": ["battery"], "n2": ["memory"]}) == {"n0": "6:all"}
+    key = make_golden_key(make_run({"gemm": {"7": "aaaaaaaa"}}, TRAY))
+    assert find_starts(site_of_trays(stored, [SimpleNamespace(computed_by=key)]), {"n0": ["battery"]}) == {"n0": ""}

@@ -1,19 +1,19 @@
 """Collects the evidence of nodes and fabrics, keeps it, and records which channels no longer answer.
 
-A loaded node gets the channel `fleet` too: what other nodes of its kind reached. It is stored with the evidence, so a
-check that compares with the fleet can be judged again on the same numbers.
+A loaded node gets the channel `fleet` too: what other nodes of its kind reached, and computed. It is stored with the
+evidence, so a check that compares with the fleet can be judged again on the same numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import timedelta
 from statistics import median, quantiles
 from types import MappingProxyType
 
-from assay.act.ingest.burn_ins import RunningBurnIn
+from assay.act.ingest.burn_ins import WRONG_FAULT, RunningBurnIn
 from assay.act.ingest.right_clock import require_right_clock
 from assay.act.ingest.silent_nodes import record_answers
 from assay.act.loop.context import ControllerContext
@@ -39,6 +39,16 @@ from assay.model.timestamps import parse_time
 from assay.observe.evidence_collector import stream_evidence
 from assay.observe.evidence_contents import find_unanswered_branches
 from assay.observe.evidence_store import StoredDocuments
+from assay.validate.active.golden import (
+    FLEET_CHANNEL,
+    NEIGHBOURS,
+    find_start,
+    is_sound,
+    list_shared_digests,
+    make_golden_key,
+    read_battery,
+)
+from assay.validate.active.unit_results import LoadRun
 
 RECENT = timedelta(days=30)
 LEAST_GPUS = 40
@@ -84,6 +94,50 @@ def _describe(name: str, subject: str, seen: list[float]) -> ReadingTree:
     return {"median": value(round(median(seen), 3)), "low": value(round(low, 3)), f"{subject}s": value(len(seen))}
 
 
+MOST_NEIGHBOURS = 3
+MOST_DOCUMENTS = 36
+"""So many documents of others, those of its rack first, are looked through: those of two racks of NVL72."""
+
+
+def read_fleet(context: ControllerContext, node: Node, evidence: EvidenceDocument) -> ReadingTree:
+    """Return the channel `fleet` for a loaded node: the speeds of others, and what healthy neighbours computed.
+
+    Neighbours are asked only where the node's own GPUs do not agree on all that they computed.
+    """
+    speeds, run = read_fleet_speeds(context, node), read_battery(evidence)
+    if run is None or is_sound(run):
+        return speeds
+    return {**speeds, NEIGHBOURS: value(list_shared_digests(run, _read_neighbours(context, node)))}
+
+
+def _read_neighbours(context: ControllerContext, node: Node) -> dict[str, LoadRun]:
+    """Return the batteries with which sound nodes of the same spec passed, of the nearest nodes first."""
+    checks = [check for catalog in context.fleet.check_catalogs.values() for check in catalog.checks]
+    asked = [check.id for check in checks if {*check.parts} == {"battery"} and check.fault == WRONG_FAULT]
+    passes = [recorded for check in asked for recorded in context.ledger.newest_passes(check)]
+    passed = {each.outcome.node: each.outcome.evidence for each in passes if _is_peer(context, node, each)}
+    near = sorted(map(context.fleet.nodes.__getitem__, passed), key=lambda other: (other.rack != node.rack, other.name))
+    runs: dict[str, LoadRun] = {}
+    for other in near[:MOST_DOCUMENTS]:
+        with suppress(AssayError):  # evidence may have been deleted since
+            run = read_battery(context.evidence.get(passed[other.name]))
+            if run and is_sound(run) and len(runs) < MOST_NEIGHBOURS:
+                runs[other.name] = run
+    return runs
+
+
+def find_starts(context: ControllerContext, active: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """Return, by node, after which unit its battery goes on: without golden digests, where a neighbour's began."""
+    starts = {}
+    for node in (context.fleet.nodes[name] for name, parts in active.items() if "battery" in parts):
+        golden_keys = [golden.computed_by for golden in context.fleet.list_golden(node.spec)]
+        neighbours = _read_neighbours(context, node).items()
+        starts[node.name] = find_start(
+            {name: run for name, run in neighbours if make_golden_key(run) not in golden_keys}
+        )
+    return starts
+
+
 NODES_AT_ONCE = 50
 """A document of a node with eight GPUs takes about a megabyte of memory."""
 
@@ -115,6 +169,7 @@ def collect_node_evidence(
         names,
         clock=context.clock,
         active=active,
+        after_units=find_starts(context, active),
         store=context.evidence,
         after_entry=context.ledger.head(),
         bmc_sessions=context.bmc_sessions,
@@ -144,12 +199,12 @@ def _complete(
     burning: Mapping[str, RunningBurnIn],
     active: Collection[str],
 ) -> EvidenceDocument:
-    """Return the evidence with what a burn-in of the node found, or, after a load, with the speeds of other nodes."""
+    """Return the evidence with what a burn-in of the node found, or, after a load, with what other nodes reached."""
     if evidence.node in burning:
         return burning[evidence.node].add_to(evidence, before)
     if evidence.node in active:
-        speeds = read_fleet_speeds(context, context.fleet.nodes[evidence.node])
-        return replace(evidence, channels={**evidence.channels, "fleet": speeds})
+        fleet = read_fleet(context, context.fleet.nodes[evidence.node], evidence)
+        return replace(evidence, channels={**evidence.channels, FLEET_CHANNEL: fleet})
     return evidence
 
 

@@ -39,6 +39,8 @@ LoadPart = Literal[
 LOAD_PARTS: tuple[LoadPart, ...] = get_args(LoadPart)
 USUAL_PARTS: tuple[LoadPart, ...] = ("all_reduce", "gpu_burn", "nvme_read", "memory", "battery")
 """What a state that requires active checks runs, if its policy names no parts."""
+EVERY_TEST = "all"
+"""No test of the battery has this name: after `SEED:all`, it goes on with the next seed."""
 GOLDEN_PARTS: tuple[LoadPart, ...] = (
     "battery",
     "training",

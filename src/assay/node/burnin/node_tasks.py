@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from assay.model.reading import ReadingTree, failed
+from assay.model.specs.load_parts import EVERY_TEST
 from assay.node.burnin.journal import SESSIONS, BurnInFolder
 from assay.node.burnin.supervisor import MAX_GAP_S, RehearsedClock, find_phase
 from assay.node.load_tools.load_delivery import read_site_variables
@@ -44,8 +45,6 @@ GPU_READINGS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 PR_SET_PDEATHSIG = 1
 MEMORY_FILE = "/proc/self/fd/"
 SESSIONS_KEPT = 8
-EVERY_TEST = "all"
-"""No test of the battery has this name: it goes on with the next seed."""
 POLL_S = 0.02
 
 

@@ -1,6 +1,8 @@
 """Golden digests: which of them belong to a run, and a draft of new ones from nodes that computed the same.
 
-They are learned from evidence: the units of the battery, or series of training.
+They are learned from evidence: the units of the battery, or series of training. Where a run has none, neighbours vouch:
+other nodes of the same spec whose GPUs all agree. What they computed with the same key is in the node's evidence, so
+that it can be judged again. Neighbours that disagree vouch for nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from datetime import date
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.specs.golden_digests import LEAST_NODES, GoldenDigests, GoldenKey
+from assay.model.specs.load_parts import EVERY_TEST
 from assay.model.text.lists import format_count, format_list
 from assay.validate.active.run_verdict import describe_untold, judge_run
 from assay.validate.active.training import SITE_TRAINING, read_site_training, read_training_run
 from assay.validate.active.unit_results import LoadRun, UnitName, UnreadableRun, read_load_run
+from assay.validate.active.unit_vote import LEAST_GOLDEN_VOTERS
 
 BATTERY = "battery"
+FLEET_CHANNEL, NEIGHBOURS = "fleet", "neighbours"
 LINE = 118
 ROW = 64  # digits of digests in a line
 SCHEMA = "# yaml-language-server: $schema=../schemas/golden-digests.json"
@@ -180,3 +185,48 @@ def _list_tests(digests: Mapping[UnitName, str]) -> Iterator[str]:
             rows = [values[at : at + most] for at in range(0, len(values), most)]
             text = ",\n       ".join(", ".join(json.dumps(value) for value in row) for row in rows)
             yield f"      [{text}]"
+
+
+def is_sound(run: LoadRun) -> bool:
+    """Whether at least two GPUs gave the same digest in each unit: such a run may vouch, and needs nobody to."""
+    alike = all(None not in unit.digests and len(set(unit.digests)) == 1 for unit in run.units)
+    return bool(run.units) and alike and len(run.devices) >= LEAST_GOLDEN_VOTERS
+
+
+def read_battery(evidence: EvidenceDocument) -> LoadRun | None:
+    """Return the battery of a document, None if there is none."""
+    try:
+        return read_golden_run(evidence, BATTERY)
+    except UnreadableRun:
+        return None
+
+
+def find_start(neighbours: Mapping[str, LoadRun]) -> str:
+    """Return after which unit a battery must go on to compute what a neighbour computed, "" if from the first."""
+    longest = max(neighbours.values(), key=lambda run: len(run.units), default=None)
+    first = min((int(unit.seed) for unit in longest.units), default=0) if longest else 0
+    return f"{first - 1}:{EVERY_TEST}" if first else ""
+
+
+def list_shared_digests(run: LoadRun, neighbours: Mapping[str, LoadRun]) -> dict[str, dict[str, dict[str, str]]]:
+    """Return, by neighbour with the key of a run, by test and seed, what it computed of the run's units."""
+    key, computed = make_golden_key(run), {unit.name for unit in run.computed}
+    shared: dict[str, dict[str, dict[str, str]]] = {}
+    for node, other in neighbours.items():
+        for unit in other.units if key and make_golden_key(other) == key else ():
+            if unit.name in computed:
+                shared.setdefault(node, {}).setdefault(unit.test, {})[unit.seed] = str(unit.digests[0])
+    return shared
+
+
+def read_vouched_digests(evidence: EvidenceDocument) -> tuple[Mapping[UnitName, str], str]:
+    """Return the digests on which all neighbours in a document agree, by test and seed, and whose they are."""
+    reading = evidence.read(FLEET_CHANNEL, NEIGHBOURS)
+    vouched: dict[UnitName, set[str]] = {}
+    shared = reading.value if reading.kind == "value" and isinstance(reading.value, Mapping) else {}
+    for tests in shared.values():
+        for test, seeds in tests.items():
+            for seed, digest in seeds.items():
+                vouched.setdefault((test, seed), set()).add(digest)
+    agreed = {name: next(iter(digests)) for name, digests in vouched.items() if len(digests) == 1}
+    return agreed, f"the digest of {format_list(shared, 3)}"

@@ -23,7 +23,7 @@ from assay.validate.active.transfer_suspects import (
     read_roles,
 )
 from assay.validate.active.unit_results import LoadDevice, LoadRun, LoadUnit, UnitName
-from assay.validate.active.unit_vote import VoteResult, find_most, vote
+from assay.validate.active.unit_vote import GOLDEN, VoteResult, find_most, vote
 
 SHOWN_TESTS = 3
 SOURCE = "copy.source"
@@ -43,7 +43,7 @@ class UnitVerdict:
     - `undecided` says why nothing can be told, "" if it can. `common_cause`: the majority differs from the golden.
     - `suspects`: the GPUs of which at least one is guilty, or the way between them.
     - `explained`: how it is known who is guilty, with `{}` for the GPU; "" after a vote.
-    - `by_golden`: a golden digest agrees with `expected`.
+    - `by_golden`: a golden digest agrees with `expected`, or what stands for one: `whose` names it in words.
     """
 
     unit: LoadUnit
@@ -56,6 +56,7 @@ class UnitVerdict:
     undecided: str = ""
     common_cause: bool = False
     by_golden: bool = False
+    whose: str = GOLDEN
     suspects: tuple[int, ...] = ()
     explained: str = ""
 
@@ -65,17 +66,19 @@ class UnitVerdict:
         return not self.undecided
 
 
-def vote_on_unit(unit: LoadUnit, devices: tuple[LoadDevice, ...], golden: str = "") -> Iterator[UnitVerdict]:
+def vote_on_unit(
+    unit: LoadUnit, devices: tuple[LoadDevice, ...], golden: str = "", whose: str = GOLDEN
+) -> Iterator[UnitVerdict]:
     """Yield a verdict for each kind of GPU of a run. `golden`: the golden digest of this unit, "" for none."""
     kinds: dict[str, list[int]] = {}
     for place, device in enumerate(devices):
         kinds.setdefault(device.kind, []).append(place)
     for places in kinds.values():
         digests = {place: digest for place in places if (digest := unit.digests[place]) is not None}
-        yield _judge_votes(unit, places, vote(digests, len(places), golden), golden)
+        yield _judge_votes(unit, places, vote(digests, len(places), golden, whose), golden, whose)
 
 
-def _judge_votes(unit: LoadUnit, places: Sequence[int], result: VoteResult, golden: str) -> UnitVerdict:
+def _judge_votes(unit: LoadUnit, places: Sequence[int], result: VoteResult, golden: str, whose: str) -> UnitVerdict:
     digests = {place: digest for place in places if (digest := unit.digests[place]) is not None}
     expected = result.expected
     spoilt = {place: digest for place, digest in digests.items() if digest != expected} if expected else {}
@@ -90,6 +93,7 @@ def _judge_votes(unit: LoadUnit, places: Sequence[int], result: VoteResult, gold
         undecided=result.doubt,
         common_cause=result.common_cause,
         by_golden=bool(expected) and golden == expected,
+        whose=whose,
         suspects=tuple(digests) if result.is_split else (),
     )
 
@@ -97,9 +101,9 @@ def _judge_votes(unit: LoadUnit, places: Sequence[int], result: VoteResult, gold
 class _TransferUnits:
     """The units of a run in which GPUs received something, with the parts that explain what is wrong in them."""
 
-    def __init__(self, run: LoadRun, golden: Mapping[UnitName, str]) -> None:
+    def __init__(self, run: LoadRun, golden: Mapping[UnitName, str], whose: str) -> None:
         self._devices = run.devices
-        self._golden = golden
+        self._golden, self._whose = golden, whose
         places = range(len(run.devices))
         sources = {unit.seed: self._vote(unit) for unit in run.units if unit.test == SOURCE}
         self.results: dict[UnitName, tuple[VoteResult, Transfers]] = {}
@@ -119,7 +123,7 @@ class _TransferUnits:
 
     def _vote(self, unit: LoadUnit) -> VoteResult:
         digests = {place: digest for place, digest in enumerate(unit.digests) if digest is not None}
-        return vote(digests, len(self._devices), self._golden.get(unit.name, ""))
+        return vote(digests, len(self._devices), self._golden.get(unit.name, ""), self._whose)
 
     def explain(self, sick: frozenset[int]) -> Suspicion:
         """Return who can be guilty. `sick`: the GPUs that compute wrong."""
@@ -129,7 +133,8 @@ class _TransferUnits:
     def judge(self, unit: LoadUnit, suspicion: Suspicion, sick: frozenset[int]) -> UnitVerdict:
         """Return the verdict on one unit."""
         result, transfers = self.results[unit.name]
-        verdict = _judge_votes(unit, range(len(self._devices)), result, self._golden.get(unit.name, ""))
+        golden = self._golden.get(unit.name, "")
+        verdict = _judge_votes(unit, range(len(self._devices)), result, golden, self._whose)
         spoilt = {place: transfer for place, transfer in transfers.items() if transfer.is_wrong}
         if not result.expected:
             return verdict
@@ -177,7 +182,7 @@ class WrongUnits:
     def describe(self, names: Mapping[int, str]) -> str:
         """Return what is wrong in one line; no digest tells which bits. `names` of GPUs are by place."""
         first, unit = self.first, self.first.unit
-        golden = " and by the golden digest" if first.by_golden else ""
+        golden = f" and by {first.whose}" if first.by_golden else ""
         outvoted = f"outvoted by {format_list(sorted(names[place] for place in self.outvoted_by), 9)}{golden}"
         tests = Counter(verdict.unit.test for verdict in self.units).most_common()
         shares = format_list((f"{test} {count}" for test, count in tests), SHOWN_TESTS + 1)
@@ -241,12 +246,12 @@ class RunVerdict:
         return tuple(vote for vote in self.votes if vote.suspects)
 
 
-def judge_run(run: LoadRun, golden: Mapping[UnitName, str] | None = None) -> RunVerdict:
-    """Return the verdict on a run. `golden`: the golden digests for its key, by test and seed."""
+def judge_run(run: LoadRun, golden: Mapping[UnitName, str] | None = None, whose: str = GOLDEN) -> RunVerdict:
+    """Return the verdict on a run. `golden`: the golden digests for its key, by test and seed; or others' (`whose`)."""
     known = _list_trusted(run, golden or {})
-    transfers = _TransferUnits(run, known)
+    transfers = _TransferUnits(run, known, whose)
     computed = {
-        unit.name: list(vote_on_unit(unit, run.devices, known.get(unit.name, "")))
+        unit.name: list(vote_on_unit(unit, run.devices, known.get(unit.name, ""), whose))
         for unit in run.units
         if unit.name not in transfers.results
     }

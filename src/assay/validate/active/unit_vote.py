@@ -2,8 +2,8 @@
 
 - A majority names those that differ if it has at least four GPUs and three quarters of the kind, and those that differ
   also differ from each other. Fewer may share a fault; GPUs that agree on another result may be the healthy ones.
-- A reference, such as a golden digest, that agrees with half of the kind or more supports them: all others are named.
-  So it decides a tie. One that more than half contradict is a suspect itself.
+- A reference (a golden digest, or that of healthy neighbours) that agrees with half of the kind or more supports them:
+  all others are named. So it decides a tie. One that more than half contradict is a suspect itself.
 - Whatever else differs cannot be told: the GPUs that gave a digest are suspects, unless each gave another one.
 
 Silent GPUs count among the kind, so they give nobody a majority.
@@ -21,6 +21,7 @@ LEAST_VOTERS = 3
 """Of two GPUs that differ, nobody knows which one is wrong."""
 LEAST_AGREEING = 4
 LEAST_GOLDEN_VOTERS = 2
+GOLDEN = "the golden digest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,11 @@ def find_most(digests: Mapping[int, str], voters: int) -> str:
     return digest if 2 * count > voters else ""
 
 
-def vote(digests: Mapping[int, str], voters: int, reference: str = "") -> VoteResult:
-    """Return the result of a vote. `digests`: of the GPUs that gave one; `voters`: all GPUs of the kind."""
+def vote(digests: Mapping[int, str], voters: int, reference: str = "", whose: str = GOLDEN) -> VoteResult:
+    """Return the result of a vote. `digests`: of the GPUs that gave one; `voters`: all GPUs of the kind.
+
+    `whose` names the reference in words.
+    """
     if not digests:
         return VoteResult(doubt="no GPU computed it")
     counts = Counter(digests.values()).most_common()
@@ -53,8 +57,8 @@ def vote(digests: Mapping[int, str], voters: int, reference: str = "") -> VoteRe
     is_split = bool(losers) and (most > 1 or len(digests) == LEAST_VOTERS - 1)
     if reference and digest != reference and 2 * most > voters:
         return VoteResult(
-            doubt=f"most GPUs computed {digest}, and the golden digest is {reference}: suspects are the golden digest, "
-            "and a cause that they share, as a library",
+            doubt=f"most GPUs computed {digest}, and {whose} is {reference}: suspects are {whose}, and a cause that "
+            "they share, as a library",
             common_cause=True,
             is_split=bool(losers),
         )

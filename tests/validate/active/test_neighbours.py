@@ -1,0 +1,108 @@
+"""Healthy neighbours are further voters on a tray without golden digests; where they prove nothing, nothing is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from assay.model.evidence import EvidenceDocument
+from assay.model.reading import value
+from assay.validate.active.golden import (
+    find_start,
+    is_sound,
+    list_shared_digests,
+    read_battery,
+    read_vouched_digests,
+)
+from assay.validate.active.run_verdict import RunVerdict, judge_run
+from assay.validate.active.unit_results import LoadRun
+from tests.validate.active.battery_runs import make_branch, make_run
+
+TRAY = ("NVIDIA GB200",) * 4
+RIGHT, WRONG, OTHER = "aaaaaaaa", "bbbbbbbb", "cccccccc"
+SICK = make_run({"gemm": {"7": [RIGHT, RIGHT, WRONG, RIGHT]}}, TRAY)
+WELL = make_run({"gemm": {"7": RIGHT, "8": RIGHT}}, TRAY)
+
+
+def judge(run: LoadRun, neighbours: Mapping[str, LoadRun]) -> RunVerdict:
+    """Judge a run by the evidence that holds what neighbours computed."""
+    channels = {"fleet": {"neighbours": value(list_shared_digests(run, neighbours))}}
+    evidence = EvidenceDocument("n1", datetime(2026, 11, 30, tzinfo=UTC), channels)
+    return judge_run(run, *read_vouched_digests(evidence))
+
+
+def named(verdict: RunVerdict) -> list[int]:
+    return [place for place in range(len(verdict.run.devices)) if verdict.find_wrong_units(place)]
+
+
+@pytest.mark.parametrize(
+    ("digests", "guilty"),
+    [
+        ([RIGHT, RIGHT, WRONG, RIGHT], [2]),
+        ([RIGHT, WRONG, WRONG, RIGHT], [1, 2]),
+        ([RIGHT, WRONG, OTHER, RIGHT], [1, 2]),
+    ],
+)
+def test_a_neighbour_that_agrees_with_half_of_a_tray_names_the_rest(digests: list[str], guilty: list[int]) -> None:
+    run = make_run({"gemm": {"7": digests}}, TRAY)
+    assert named(judge(run, {})) == []
+    verdict = judge(run, {"n2": WELL})
+    assert named(verdict) == guilty
+    wrong = verdict.find_wrong_units(guilty[0])
+    assert wrong
+    assert "and by the digest of n2; wrong in" in wrong.describe(dict(enumerate("abcd")))
+
+
+@pytest.mark.parametrize(
+    ("digests", "neighbours"),
+    [
+        ([RIGHT, RIGHT, WRONG, RIGHT], {"n2": make_run({"gemm": {"8": RIGHT}}, TRAY)}),
+        ([RIGHT, RIGHT, WRONG, RIGHT], {"n2": WELL, "n3": make_run({"gemm": {"7": WRONG}}, TRAY)}),
+        ([RIGHT, RIGHT, WRONG, RIGHT], {"n2": make_run({"gemm": {"7": RIGHT}}, TRAY, {"driver": value("570.1")})}),
+        ([RIGHT, RIGHT, WRONG, RIGHT], {"n2": make_run({"gemm": {"7": RIGHT}}, ("NVIDIA H100",) * 4)}),
+        ([RIGHT, RIGHT, WRONG, RIGHT], {"n2": make_run({"gemm": {"7": WRONG}}, TRAY)}),
+        ([RIGHT, WRONG, OTHER, "dddddddd"], {"n2": WELL}),
+        ([RIGHT, None, WRONG, None], {"n2": WELL}),
+    ],
+    ids=["other seed", "they disagree", "driver", "kind", "most contradict it", "all differ", "silent"],
+)
+def test_where_nothing_independent_decides_nobody_is_named(digests: Any, neighbours: Mapping[str, LoadRun]) -> None:
+    verdict = judge(make_run({"gemm": {"7": digests}}, TRAY), neighbours)
+    assert named(verdict) == []
+    assert all(verdict.find_doubt(place) for place in range(4))
+
+
+def test_one_that_most_gpus_contradict_is_a_suspect_itself_and_named_so() -> None:
+    doubt = judge(SICK, {"n2": make_run({"gemm": {"7": WRONG}}, TRAY)}).find_doubt(0)
+    assert f"most GPUs computed {RIGHT}, and the digest of n2 is {WRONG}: suspects are the digest of n2" in doubt
+
+
+@pytest.mark.parametrize(
+    ("units", "kinds"),
+    [
+        ({"gemm": {"7": [RIGHT, RIGHT, RIGHT, None]}}, TRAY),
+        ({"gemm": {"7": RIGHT, "8": [RIGHT, RIGHT, RIGHT, WRONG]}}, TRAY),
+        ({"gemm": {"7": RIGHT}}, TRAY[:1]),
+        ({}, TRAY),
+    ],
+)
+def test_a_node_vouches_only_with_gpus_that_agree_on_everything(units: dict[str, Any], kinds: tuple[str, ...]) -> None:
+    assert not is_sound(make_run(units, kinds))
+    assert is_sound(WELL)
+
+
+def test_a_battery_begins_where_that_of_the_neighbour_with_most_units_began() -> None:
+    assert find_start({}) == find_start({"n2": make_run({"gemm": {"0": RIGHT}}, TRAY)}) == ""
+    few = make_run({"gemm": {"90": RIGHT}}, TRAY)
+    assert find_start({"n2": few, "n3": WELL}) == "6:all"
+
+
+def test_evidence_without_neighbours_or_without_a_battery_says_nothing() -> None:
+    at = datetime(2026, 11, 30, tzinfo=UTC)
+    assert read_vouched_digests(EvidenceDocument("n1", at, {}))[0] == {}
+    assert read_battery(EvidenceDocument("n1", at, {})) is None
+    loaded = EvidenceDocument("n1", at, {"active": {"battery": make_branch({"gemm": {"7": RIGHT}}, TRAY)}})
+    assert read_battery(loaded) == make_run({"gemm": {"7": RIGHT}}, TRAY)
