@@ -25,9 +25,13 @@ import yaml
 from assay.lab.bmc.server import serve_bmcs
 from assay.lab.fabric.cabling import list_neighbours
 from assay.lab.fabric.port_telemetry import TOOL_OUTPUTS
+from assay.lab.node.healthy_host import STORAGE
 from assay.lab.scheduler import scheduler_app
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
+
+SITE_TOOLS = {"storage": STORAGE["point"]}
+"""What stands in for `load_tools` of the inventory, where it declares them."""
 
 
 def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], scheduler_port: int) -> None:
@@ -42,7 +46,6 @@ def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], sched
     everywhere: dict[str, Any] = {
         "probe_command": [],
         "load": None,
-        "load_tools": None,
         "ansible_python_interpreter": sys.executable,
         "workloads": "lab",
         "lab_scheduler": f"http://127.0.0.1:{scheduler_port}",
@@ -52,6 +55,7 @@ def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], sched
     hosts = {
         node: {
             **everywhere,
+            "load_tools": {name: SITE_TOOLS[name] for name in world.load(node).get("site_tools", ())} or None,
             **fabric,
             **({**bmc, "bmc_port": bmc_ports[node]} if world.load(node).get("has_bmc", True) else {}),
             "reach": _make_command("assay.lab.node.shell", world, node),

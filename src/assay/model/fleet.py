@@ -203,15 +203,16 @@ class Fleet:
         return by_parts
 
     def parts_of(self, node: str) -> frozenset[str]:
-        """Return what a node has: parts of its spec, a BMC if it has the address of one, a fabric if it names one."""
+        """Return what a node has: parts of its spec, and what the inventory gives it, such as a BMC or a fabric."""
         declared = self.nodes[node]
-        key = (declared.spec, bool(declared.bmc_address), bool(declared.settings.fabric))
+        settings = declared.settings
+        key = (declared.spec, bool(declared.bmc_address), bool(settings.fabric), settings.site_tools)
         if key not in self._parts:
             self._parts[key] = self.spec_of(node).list_parts(*key[1:])
         return self._parts[key]
 
     @cached_property
-    def _parts(self) -> dict[tuple[str, bool, bool], frozenset[str]]:
+    def _parts(self) -> dict[tuple[str, bool, bool, frozenset[str]], frozenset[str]]:
         return {}
 
     def bundle_of(self, node: str) -> FirmwareBundle:

@@ -23,6 +23,7 @@ from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.image import IMAGE, find_kernel_argument
+from assay.model.specs.load_parts import TOOLS_OF_SITE
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.validate.must_fail_recordings import (
     ExpectedVerdict,
@@ -105,7 +106,7 @@ class VerificationPlan:
     def _is_due(self, check: CheckDeclaration, recording: str) -> bool:
         """Return whether a check is due on a node of the recording; a fabric is no node."""
         spec = self.recorded.node_specs.get(recording)
-        return spec is None or not check.find_lacking(spec.list_parts(True, False))
+        return spec is None or not check.find_lacking(spec.list_parts(True, False, TOOLS_OF_SITE))
 
     def _find_misfit(self, name: str, case: MustFailCase) -> str:
         """Return why a case cannot change a recording, "" if it can."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from assay.lab.faults.injection import inject_fault
+from assay.lab.node.healthy_host import STORAGE
 from assay.model.reading import parse_reading
 
 TOOLS = (
@@ -57,6 +58,17 @@ def test_a_planted_fault_shows_in_its_tool(
     for step in path.split("/"):
         found = found[step]
     assert found == wanted
+
+
+def test_storage_that_forgets_shows_on_the_node_that_mounts_it_and_its_drives_are_well(node: Any) -> None:
+    arguments = ("--active", "shared_storage,fio_verify", "--load-tools", '{"storage": "/shared"}')
+    unmounted = node.document(*arguments)["active"]["shared_storage"]
+    assert unmounted == {"failed": "/shared is not on shared storage, but on ext4"}
+    node.change(lambda state: state["host"]["mounts"].append(STORAGE))
+    assert unread(node.document(*arguments)["active"]) == {}
+    inject_fault(node.world, "storage.forgets", node.name, {})
+    active = node.document(*arguments)["active"]
+    assert (active["shared_storage"]["intact"], active["fio_verify"]["intact"]) == ({"value": False}, {"value": True})
 
 
 @pytest.mark.slow

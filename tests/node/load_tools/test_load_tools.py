@@ -27,7 +27,7 @@ from assay.node.load_tools.dcgm import (
     parse_dcgmproftester,
     parse_ubergemm,
 )
-from assay.node.load_tools.fio import parse_fio_verify
+from assay.node.load_tools.fio import parse_fio_verify, parse_shared_storage
 from assay.node.load_tools.network import find_nearest_gpu, parse_ib_write_bw, parse_iperf3
 from assay.node.load_tools.nvbandwidth import parse_nvbandwidth
 from assay.node.load_tools.registry import find_long_parts_s, run_load
@@ -49,6 +49,7 @@ READERS: Mapping[str, Callable[[ToolOutput], ReadingTree]] = {
     "dcgmproftester": parse_dcgmproftester,
     "gpu_fryer": parse_gpu_fryer,
     "fio_verify": parse_fio_verify,
+    "shared_storage": parse_shared_storage,
     "stressapptest": parse_stressapptest,
     "hpl": parse_hpl,
     "front_end": parse_iperf3,

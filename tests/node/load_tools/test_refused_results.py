@@ -39,7 +39,12 @@ PROGRAMS = {
     "training": "assay-load",
     "site_training": "run-site",
 }
-ALIKE = {"ib_write_bw_gpu": "ib_write_bw", "training_data_parallel": "training", "training_tensor_parallel": "training"}
+ALIKE = {
+    "ib_write_bw_gpu": "ib_write_bw",
+    "shared_storage": "fio_verify",
+    "training_data_parallel": "training",
+    "training_tensor_parallel": "training",
+}
 SITE = SiteSettings(
     {},
     "/tmp",

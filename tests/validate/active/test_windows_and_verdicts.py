@@ -104,7 +104,10 @@ def test_wrong_results_end_a_burn_in_and_missing_ones_do_not(journal: Any) -> No
     others = [
         {"n": 1, "t": 1, "p": "heat", "unit": "all_reduce", "s": 1, "result": {"wrong": {"value": 3}}},
         {"n": 2, "t": 2, "p": "heat", "unit": "memory", "s": 1, "result": {"errors": {"failed": "killed"}}},
+        {"n": 3, "t": 3, "p": "heat", "unit": "shared_storage", "s": 1, "result": {"intact": {"value": True}}},
     ]
+    spoilt = {**others[2], "result": {"intact": {"value": False}}}
+    assert find_verdict([spoilt, others[2]], {}) == "shared_storage read back other data than it had written"
     assert find_verdict(others, {}) == "all_reduce found 3 wrong values"
     assert find_verdict(others[1:], {}) == ""
 

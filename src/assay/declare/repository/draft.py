@@ -14,6 +14,7 @@ from assay.declare.spec_reader import SpecFile, index_spec_files, read_specs
 from assay.declare.suite_source import SuiteSource, parse_suites
 from assay.declare.yaml import ParseCache
 from assay.model.node import Node
+from assay.model.specs.load_parts import TOOLS_OF_SITE
 from assay.model.specs.spec_document import SpecDocument
 
 if TYPE_CHECKING:
@@ -107,10 +108,10 @@ class RepositoryDraft:
         kinds: dict[str, dict[frozenset[str], HostDeclaration | None]] = {}
         for host in self.hosts:
             if (known := host.settings) and (spec := specs.get(known.node_spec)):
-                parts = spec.list_parts(bool(known.bmc_address), bool(known.fabric))
+                parts = spec.list_parts(bool(known.bmc_address), bool(known.fabric), known.site_tools)
                 kinds.setdefault(spec.name, {}).setdefault(parts, host)
         for name in specs.keys() - kinds.keys():
-            kinds[name] = {specs[name].list_parts(True, True): None}
+            kinds[name] = {specs[name].list_parts(True, True, TOOLS_OF_SITE): None}
         return kinds
 
     @cached_property

@@ -226,6 +226,11 @@ def drives_forget(state: VirtualNodeState, now: datetime) -> None:
     state["load"]["intact"] = False
 
 
+def storage_forgets(state: VirtualNodeState, now: datetime) -> None:
+    """Shared storage that returns other data to this node than it wrote."""
+    state["load"]["stored"] = False
+
+
 def memory_forgets(state: VirtualNodeState, now: datetime, errors: int = 7) -> None:
     """Host memory that returns other data than was written."""
     state["active"]["memory_errors"] = errors
@@ -237,6 +242,7 @@ def _slow_down(speeds: list[float], gpu: int, percent: float) -> None:
 
 LOAD_FAULTS: Mapping[str, Callable[..., None]] = {
     "drives.forget": drives_forget,
+    "storage.forgets": storage_forgets,
     "gpu.copies-slowly": gpu_copies_slowly,
     "gpu.fails-diagnosis": gpu_fails_diagnosis,
     "gpu.slow": gpu_slow,

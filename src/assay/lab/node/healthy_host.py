@@ -9,7 +9,7 @@ tools find, by GPU and adapter in slot order, the key `load` of the node's state
 | host_copy_gb_s peer_copy_gb_s | copies of each GPU: nvbandwidth |
 | diagnosis | what `dcgmi diag` says of a GPU: `{"3": {"memory": "a mismatch"}}` |
 | write_gbps | speed of each adapter, by name: ib_write_bw |
-| intact | whether drives keep what is written to them: fio |
+| intact stored | whether drives, and the shared storage, keep what is written to them: fio |
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ CPU_MODEL = "Intel(R) Xeon(R) Platinum 8480C"
 USUAL_BIOS = {"BootMode": "UEFI", "QuietBoot": "Disabled"}
 BOOT_OPTIONS = ({"name": "UEFI: PXE IPv4 Slot 1", "alias": "Pxe"}, {"name": "ubuntu", "alias": "Hdd"})
 
+STORAGE = {"source": "storage.lab:/", "point": "/shared", "type": "nfs4", "options": "rw,hard"}
 ARM = "NVIDIA GB"  # Grace CPUs sit beside these GPUs
 TAINT = 12288
 """`/proc/sys/kernel/tainted` of a healthy host: out-of-tree and unsigned modules, from NVIDIA's driver."""
@@ -108,6 +109,7 @@ def make_healthy_host(node: Node, spec: NodeSpec) -> HostPart:
         "mounts": [
             {"source": "/dev/nvme_boot1", "point": "/boot/efi", "type": "vfat", "options": "rw,relatime"},
             {"source": "/dev/md1", "point": "/data", "type": "xfs", "options": "rw,noatime"},
+            *([STORAGE] if "storage" in node.settings.site_tools else []),
         ],
     }
 
@@ -222,4 +224,5 @@ def make_healthy_load(spec: NodeSpec) -> dict[str, Any]:
         "diagnosis": {},
         "write_gbps": {hca.name: round(1.03 * spec_limit(spec, "hca_write", 380), 2) for hca in spec.hcas},
         "intact": True,
+        "stored": True,
     }

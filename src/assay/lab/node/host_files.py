@@ -180,6 +180,8 @@ def _mounts(state: VirtualNodeState) -> Files:
     yield "proc/mounts", "".join(lines) + "proc /proc proc rw,relatime 0 0\ntmpfs /run tmpfs rw,nosuid 0 0\n"
     for mount in mounts:
         yield f"run/df{mount['point']}.txt", _df(mount)
+        if mount["type"] == "nfs4":
+            yield f"{mount['point'].strip('/')}/.mounted", ""
 
 
 def _df(mount: VirtualNodeState) -> str:

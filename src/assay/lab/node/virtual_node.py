@@ -120,6 +120,7 @@ def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: 
             "memory_errors": 0,
         },
         "load": make_healthy_load(spec),
+        "site_tools": sorted(node.settings.site_tools),
         "fails": {"probe_hangs": False, "bmc_silent": False, "flash": []},
     }
 

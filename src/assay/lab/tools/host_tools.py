@@ -29,8 +29,11 @@ def run_fio(words: list[str]) -> None:
     state = load_node_state()
     options = dict(word.removeprefix("--").split("=", 1) for word in words if "=" in word)
     if "verify" in options:
-        error = 0 if state["load"]["intact"] else FIO_MISCOMPARE
-        job = {"jobname": "verify", "error": error, "read": {"io_bytes": 2**30}, "write": {"io_bytes": 2**30}}
+        shared = [f"{mount['point']}/" for mount in state["host"]["mounts"] if mount["type"] == "nfs4"]
+        is_shared = any(point in options["filename"] for point in shared)
+        error = 0 if state["load"]["stored" if is_shared else "intact"] else FIO_MISCOMPARE
+        ways = {way: {"io_bytes": 2**30, "bw_bytes": 2_100_000_000} for way in ("read", "write")}
+        job = {"jobname": "verify", "error": error, **ways}
     else:
         job = _read_drive(state, options)
     print_lines([json.dumps({"fio version": "fio-3.33", "jobs": [job]}, indent=2)])

@@ -7,8 +7,13 @@ from typing import Literal, get_args
 
 PieceOfNode = Literal["gpus", "hcas", "nics", "nvme", "psus", "fans"]
 DeclaredOfNode = Literal["product", "cpu_sockets", "cpu_threads", "memory_gib", "driver", "firmware", "node_power"]
-NodePart = Literal[PieceOfNode, DeclaredOfNode, "nvidia", "amd", "nvlink", "bmc", "fabric"]
-"""What a node may have or lack: fields of its NodeSpec, the vendor of its GPUs, their NVLink, its BMC, its fabric."""
+ToolOfSite = Literal["storage", "training"]
+NodePart = Literal[PieceOfNode, DeclaredOfNode, ToolOfSite, "nvidia", "amd", "nvlink", "bmc", "fabric"]
+"""What a node may have or lack: fields of its NodeSpec, the vendor of its GPUs, their NVLink, its BMC, its fabric.
+
+`storage` and `training` are what the inventory declares of them in `load_tools`.
+"""
+TOOLS_OF_SITE: frozenset[str] = frozenset(get_args(ToolOfSite))
 
 LoadPart = Literal[
     "all_reduce",
@@ -27,6 +32,7 @@ LoadPart = Literal[
     "ib_write_bw",
     "ib_write_bw_gpu",
     "fio_verify",
+    "shared_storage",
     "stressapptest",
     "hpl",
     "front_end",
@@ -53,13 +59,14 @@ PART_NEEDS: dict[LoadPart, tuple[NodePart, ...]] = {
     **dict.fromkeys(LOAD_PARTS, ("nvidia",)),
     "nvme_read": ("nvme",),
     "fio_verify": ("nvme",),
+    "shared_storage": ("storage",),
     "memory": (),
     "stressapptest": (),
     "ib_write_bw": ("hcas",),
     "ib_write_bw_gpu": ("hcas", "nvidia"),
     "front_end": ("nics",),
     "hpl": ("gpus",),
-    "site_training": ("gpus",),
+    "site_training": ("gpus", "training"),
 }
 """What a node must have for a part: most tools run on NVIDIA GPUs only. HPL and its own training a site brings."""
 

@@ -27,6 +27,7 @@ from assay.model.errors import AssayError, ConflictError, FieldConflict
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.credential_reference import CredentialReference, TokenReferences
 from assay.model.specs.fabric.design_parts import expand_node_names
+from assay.model.specs.load_parts import TOOLS_OF_SITE
 from assay.model.specs.monitoring import TLS_FINGERPRINT, PrometheusSettings
 from assay.model.specs.node.load_tools import LoadDelivery, LoadToolSettings
 from assay.model.specs.provisioning import NodeNetwork
@@ -233,6 +234,12 @@ class NodeSettings(BaseModel):
     def other_variables(self) -> Mapping[str, Any]:
         """The variables that assay itself does not read. The plug-ins of others find their settings here."""
         return self.model_extra or {}
+
+    @property
+    def site_tools(self) -> frozenset[str]:
+        """Which of ToolOfSite are declared."""
+        tools = self.load_tools
+        return frozenset(name for name in TOOLS_OF_SITE if getattr(tools, name)) if tools else frozenset()
 
     @property
     def ansible(self) -> AnsibleConnection:

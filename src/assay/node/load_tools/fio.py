@@ -1,8 +1,12 @@
-"""fio proves drives: it writes a file with checksums, compares what it reads back, and measures every drive's speed."""
+"""fio proves drives and shared storage: it writes a file with checksums, and compares what it reads back.
+
+It measures the speed of the storage, and of every drive.
+"""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 
 from assay.model.reading import ReadingTree, absent, failed, value
 from assay.node.load_tools.tool_call import (
@@ -12,23 +16,58 @@ from assay.node.load_tools.tool_call import (
     parse_number,
     parse_object,
     read_list,
+    read_speed,
 )
 from assay.node.probe.devices.nvme import NVME_CLASS, list_namespaces
+from assay.node.probe.host import MOUNTS, ON_DISKS, list_mounts
 from assay.node.probe.node_access import NodeRoot, leaf_for_error
 
 FILE_SIZE = "1G"
 MISCOMPARE = 84  # EILSEQ, which fio's verify ends with
 NVME_READ_S = 5
+IN_MEMORY = {"overlay", "ramfs", "rootfs", "tmpfs"}
 
 
 def run_fio_verify(root: NodeRoot, order: LoadOrder) -> ReadingTree:
     """Write a new file in the site's scratch folder, verify it, and delete it. It goes around the page cache."""
+    return _verify_in(root, order.site.scratch, order, parse_fio_verify)
+
+
+def run_shared_storage(root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Do the same on the storage that the nodes share. In a burn-in, all nodes under test do so at the same time.
+
+    A folder on the node's own drives, as where nothing is mounted, proves nothing of the storage.
+    """
+    if not order.site.storage:
+        return absent("the inventory declares no shared storage (load_tools.storage)")
     try:
-        with tempfile.TemporaryDirectory(prefix="assay-fio-", dir=root.local_path(order.site.scratch)) as folder:
-            words = build_verify_command(f"{folder}/scratch", FILE_SIZE)
-            return call_tool(words, order, parse_fio_verify)
+        mounts = list(list_mounts(root.read_text(MOUNTS)))
     except OSError as error:
-        return failed(f"{order.site.scratch}: {error.strerror or error}")
+        return leaf_for_error(MOUNTS, error)
+    above = [mount for mount in mounts if f"{order.site.storage}/".startswith(f"{mount.point.rstrip('/')}/")]
+    mount = max(reversed(above), key=lambda mount: len(mount.point), default=None)
+    if mount is None or mount.type in ON_DISKS | IN_MEMORY:
+        return failed(f"{order.site.storage} is not on shared storage, but on {mount.type if mount else 'no mount'}")
+    return _verify_in(root, order.site.storage, order, parse_shared_storage)
+
+
+def _verify_in(root: NodeRoot, place: str, order: LoadOrder, parse: Callable[[ToolOutput], ReadingTree]) -> ReadingTree:
+    try:
+        with tempfile.TemporaryDirectory(prefix="assay-fio-", dir=root.local_path(place)) as folder:
+            return call_tool(build_verify_command(f"{folder}/scratch", FILE_SIZE), order, parse)
+    except OSError as error:
+        return failed(f"{place}: {error.strerror or error}")
+
+
+def parse_shared_storage(output: ToolOutput) -> ReadingTree:
+    """Parse the job as of `fio_verify`, and how fast it wrote and read: `write_mb_s`, `read_mb_s`."""
+    leaf = parse_fio_verify(output)
+    if leaf.get("intact") != value(True):
+        return leaf
+    (job, *_) = read_list(parse_object(output.stdout), "jobs")
+    ways = {way: job.get(way) for way in ("write", "read")}
+    speeds = {way: part.get("bw_bytes") if isinstance(part, dict) else None for way, part in ways.items()}
+    return {**leaf, **{f"{way}_mb_s": read_speed(speed, 1e-6) for way, speed in speeds.items()}}
 
 
 def build_verify_command(path: str, size: str, *, is_written: bool = False, direct: bool = True) -> list[str]:

@@ -23,7 +23,7 @@ from assay.node.load_tools.dcgm import (
     run_dcgmproftester,
     run_ubergemm,
 )
-from assay.node.load_tools.fio import run_fio_verify, run_nvme_read
+from assay.node.load_tools.fio import run_fio_verify, run_nvme_read, run_shared_storage
 from assay.node.load_tools.nccl import run_all_reduce
 from assay.node.load_tools.network import run_front_end, run_ib_write_bw, run_ib_write_bw_gpu
 from assay.node.load_tools.nvbandwidth import COPIES, COPIES_S, run_nvbandwidth
@@ -77,6 +77,7 @@ LOAD_TOOLS: dict[LoadPart, LoadTool] = {
     "ib_write_bw": LoadTool(run_ib_write_bw, ADAPTERS_S),
     "ib_write_bw_gpu": LoadTool(run_ib_write_bw_gpu, ADAPTERS_S),
     "fio_verify": LoadTool(run_fio_verify),
+    "shared_storage": LoadTool(run_shared_storage),
     "stressapptest": LoadTool(run_stressapptest),
     "hpl": LoadTool(run_hpl, HPL_S + 2.0 * TOOL_GRACE_S),
     "front_end": LoadTool(run_front_end),

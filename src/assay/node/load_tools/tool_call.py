@@ -54,6 +54,7 @@ class SiteSettings:
     iperf3_server: str = ""
     rack_hosts: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
+    storage: str = ""
 
     @classmethod
     def parse(cls, text: str) -> SiteSettings:
@@ -68,6 +69,7 @@ class SiteSettings:
             str(given.get("iperf3_server", "")),
             tuple(map(str, given.get("rack_hosts", ()))),
             dict(given.get("training") or {}),
+            str(given.get("storage", "")),
         )
 
 

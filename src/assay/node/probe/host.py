@@ -238,17 +238,21 @@ def _mount(root: NodeRoot, mount: MountEntry) -> LazyTree:
 def find_real_mounts(mounts: str) -> Iterator[MountEntry]:
     """Yield the root of any type, and every file system of a disk or server at its first mount point."""
     seen: set[tuple[str, str]] = set()
-    listed = []
-    for fields in map(str.split, mounts.splitlines()):
-        if len(fields) > 3:
-            source, point = (OCTAL.sub(lambda code: chr(int(code[1], 8)), field) for field in fields[:2])
-            listed.append(MountEntry(source, point, fields[2], fields[3].split(",")))
+    listed = list(list_mounts(mounts))
     last_root = next((mount for mount in reversed(listed) if mount.point == "/"), None)
     for mount in ([last_root] if last_root else []) + [mount for mount in listed if mount.point != "/"]:
         key = (mount.source, mount.type)
         if key not in seen and (mount is last_root or mount.type in ON_DISKS | ON_SERVERS):
             seen.add(key)
             yield mount
+
+
+def list_mounts(mounts: str) -> Iterator[MountEntry]:
+    """Yield every line of /proc/mounts. Of two mounts at one point, the later one is seen."""
+    for fields in map(str.split, mounts.splitlines()):
+        if len(fields) > 3:
+            source, point = (OCTAL.sub(lambda code: chr(int(code[1], 8)), field) for field in fields[:2])
+            yield MountEntry(source, point, fields[2], fields[3].split(","))
 
 
 def read_space(root: NodeRoot, point: str) -> ReadingTree:

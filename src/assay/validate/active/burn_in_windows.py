@@ -204,6 +204,8 @@ def _judge_unit(part: str, result: Mapping[str, Any]) -> Iterator[str]:
     for index, tree in devices.items() if isinstance(devices, Mapping) else ():
         if isinstance(tree, Mapping) and _value(tree, "ok") is False:
             yield f"gpu{index}: {part} computed wrong results"
+    if _value(result, "intact") is False:
+        yield f"{part} read back other data than it had written"
     for name, title in (("wrong", "wrong values"), ("errors", "wrong bits"), ("miscompares", "miscompares")):
         count = _value(result, name)
         if isinstance(count, int | float) and count > 0:

@@ -142,13 +142,15 @@ class LoadToolSettings(StrictModel):
     """Settings of the load tools on a node. A part that needs a setting which is not given does not run, and says so.
 
     `environment`: variables for the tools, such as those of NCCL for this site. They see no others but PATH and the
-    like. `scratch`: a folder on the node's own drives, in which `fio_verify` writes. `hpl`: the words of the command
+    like. `scratch`: a folder on the node's own drives, in which `fio_verify` writes. `storage`: a folder on the storage
+    that the nodes share, in which `shared_storage` writes. `hpl`: the words of the command
     that runs HPL. `iperf3_server`: the host that `front_end` sends to. `rack_hosts`: the nodes of the rack, for
     `dcgm_mndiag`. `training`: a training workload of the site, for `site_training`.
     """
 
     environment: dict[VariableName, VariableText] = Field(default={})
     scratch: AbsolutePath = "/var/tmp"  # noqa: S108 — a folder of each test's own is made in it
+    storage: AbsolutePath | None = None
     hpl: list[Word] = Field(default=[])
     iperf3_server: HostAddress | None = None
     rack_hosts: list[HostAddress] = Field(default=[])

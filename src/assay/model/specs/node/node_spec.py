@@ -253,14 +253,17 @@ class NodeSpec(SpecDocument):
         none = NodeSpec(kind="NodeSpec", name=self.name)
         return self.model_copy(update={field: getattr(none, field) for field in OF_BMC})
 
-    def list_parts(self, has_bmc: bool, has_fabric: bool) -> frozenset[str]:
-        """Return what such a node has, by the names of NodePart. The inventory says whether it has these two."""
+    def list_parts(self, has_bmc: bool, has_fabric: bool, tools: frozenset[str] = frozenset()) -> frozenset[str]:
+        """Return what such a node has, by the names of NodePart. The inventory says whether it has these.
+
+        `tools`: what it declares of ToolOfSite.
+        """
         counts = {"gpus": self.gpus.count, "nvme": self.nvme.count, "psus": self.psus.count}
         declared = {part: getattr(self, part) for part in DECLARED_PARTS}
         nvlink = self.gpus.vendor == "nvidia" and "nvlink_links" in self.limits
         of_gpus = {self.gpus.vendor: self.gpus.count, "nvlink": self.gpus.count and nvlink}
         outside = {"bmc": has_bmc, "fabric": has_fabric, "node_power": "node_power" in self.limits}
-        return frozenset(part for part, has in {**counts, **declared, **of_gpus, **outside}.items() if has)
+        return tools.union(part for part, has in {**counts, **declared, **of_gpus, **outside}.items() if has)
 
     def slot_names(self, kind: str) -> list[str]:
         """Return the slot names of a kind (gpu, hca, nic, nvme, psu or fan), in order."""
