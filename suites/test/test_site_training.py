@@ -14,6 +14,7 @@ def test_site_training_ends_well(node, measure):
     measure("site_training_steps", trained.steps, at_least=1, unit="count")
     assert trained.ended == "done", trained.ended
     assert isfinite(trained.loss), f"the last loss is {trained.loss}"
+    measure("site_training_loss", trained.loss)
 
 
 @pytest.mark.fault("collective.wrong")
@@ -34,3 +35,24 @@ def test_site_trains_as_fast_as_the_fleet(node, limits, measure):
     """Compare the tokens per second of the site's own training with the median of other nodes of this kind."""
     below = 100 * (1 - node.active.site_training.tokens_per_s / node.fleet.site_training_speed.median)
     measure("below_fleet", below, at_most=limits.gpu_below_fleet, unit="%")
+
+
+@pytest.mark.fault("gpu.burn.failed")
+def test_site_training_tells_its_step_time(node, measure):
+    """Record how long a step of the site's own training takes, where its declaration says how that is told."""
+    measure("site_training_step", node.active.site_training.step_ms)
+
+
+@pytest.mark.fault("collective.slow")
+def test_site_steps_as_fast_as_in_the_fleet(node, limits, measure):
+    """Compare the step time of the site's own training with the median of other nodes of this kind."""
+    above = 100 * (node.active.site_training.step_ms / node.fleet.site_training_step.median - 1)
+    measure("above_fleet", above, at_most=limits.gpu_below_fleet, unit="%")
+
+
+@pytest.mark.fault("collective.wrong")
+def test_site_trains_to_the_loss_of_the_fleet(node, limits, measure):
+    """Compare the last loss of the site's own training with the median of other nodes of this kind."""
+    usual = node.fleet.site_training_loss.median
+    off = 100 * abs(node.active.site_training.loss - usual) / abs(usual)
+    measure("off_fleet", off, at_most=limits.training_loss_off_fleet, unit="%")

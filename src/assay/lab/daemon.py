@@ -30,7 +30,18 @@ from assay.lab.scheduler import scheduler_app
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 
-SITE_TOOLS = {"storage": STORAGE["point"]}
+SITE_TOOLS: dict[str, Any] = {
+    "storage": STORAGE["point"],
+    "training": {
+        "command": ["assay-load", "train", "gpt", "--steps", "24"],
+        "deadline_s": 600,
+        "least_steps": 24,
+        "step": {"pattern": r'"step": (\d+)'},
+        "loss": {"pattern": r'"loss": \[([^],]+)'},
+        "step_ms": {"pattern": r'"ms": ([\d.]+)'},
+        "digest": {"pattern": r'"digests": \["(\w+)"'},
+    },
+}
 """What stands in for `load_tools` of the inventory, where it declares them."""
 
 

@@ -26,6 +26,7 @@ from assay.node.load_tools.load_delivery import (
     build_docker_command,
     build_pyxis_command,
     explain_complaint,
+    find_container,
     find_load_tool,
     read_site_variables,
 )
@@ -282,3 +283,14 @@ def test_a_way_that_this_probe_does_not_know_and_nonsense_are_failed_readings(no
 )
 def test_what_runtimes_print_is_explained(printed: str, advice: str):
     assert advice in explain_complaint(printed)
+
+
+def test_a_program_of_the_site_stands_where_the_load_tool_would(node: Path):
+    program(node, "podman", PODMAN.format(0))
+    (node / "etc/cdi").mkdir(parents=True)
+    start = find_container(NodeRoot(str(node)), {"way": "podman", "image": IMAGE}, ["bash", "/train.sh"])
+    assert isinstance(start, LoadCommand)
+    assert (start.command[-3:], start.keeps_input) == (("sh", "bash", "/train.sh"), True)
+    program(node, "podman", PODMAN.format(1))
+    lack = find_container(NodeRoot(str(node)), {"way": "podman", "image": IMAGE}, ["bash"])
+    assert "is not on this node" in lack["absent"]

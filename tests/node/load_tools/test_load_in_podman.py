@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 
 from assay.model.reading import parse_reading
+from assay.model.specs.node.load_tools import LoadToolSettings, SiteTraining
 from assay.node.load_tools.load_delivery import LoadCommand, find_load_tool
+from assay.node.load_tools.site_commands import run_site_training
+from assay.node.load_tools.tool_call import LoadOrder, SiteSettings
 from assay.node.probe.node_access import NodeRoot
 
 pytestmark = [
@@ -109,3 +112,18 @@ def test_an_image_that_the_node_does_not_have_is_absent_and_is_not_pulled(image:
     reading = parse_reading(find_load_tool(NodeRoot("/"), json.dumps({"way": "podman", "image": other})))  # type: ignore[arg-type]
     assert reading is not None
     assert (reading.kind, "a visit pulls nothing" in str(reading.reason)) == ("absent", True)
+
+
+def test_the_sites_own_training_runs_in_its_container_and_a_program_that_it_lacks_is_no_training(image: str) -> None:
+    steps = 'for n in 1 2 3; do echo "step $n loss 2.$n time 12$n"; done; cat /data/file'
+    patterns = {"step": r"step (\d+)", "loss": r"loss (\S+)", "step_ms": r"time (\d+)"}
+    fields = {name: {"pattern": pattern} for name, pattern in patterns.items()}
+    training = {"command": ["sh", "-c", steps], "deadline_s": 60, "least_steps": 3, **fields}
+    declared = SiteTraining.model_validate({**training, "container": {"way": "podman", "image": image}})
+    site = SiteSettings.parse(LoadToolSettings(training=declared).model_dump_json(exclude_none=True, by_alias=True))
+    tree = run_site_training(NodeRoot("/nonexistent"), LoadOrder(1, site=site))
+    assert (tree["steps"], tree["loss"], tree["step_ms"]) == ({"value": 3}, {"value": 2.3}, {"value": 122.0})
+    assert "ended with exit code 1" in tree["ended"]["failed"], "it has no mounts, so cat failed"
+    gone = {**site.training, "command": ["train"]}
+    tree = run_site_training(NodeRoot("/nonexistent"), LoadOrder(1, site=SiteSettings(training=gone)))
+    assert tree["ended"]["failed"].startswith("0 steps, then: podman ended with exit code 127")

@@ -75,6 +75,18 @@ def find_load_tool(root: NodeRoot, text: str | None = None) -> LoadCommand | Rea
         return _find_in_path("install it, or declare `load` for the pool (docs/load-tools.md)")
     if way not in WAYS:
         return failed(f"this probe does not know the way {way} of the load; it knows {', '.join(WAYS)}")
+    return _find_way(root, declared)
+
+
+def find_container(root: NodeRoot, declared: Mapping[str, Any], words: Sequence[str]) -> LoadCommand | ReadingTree:
+    """Return how to start a program of the site (`words`) in its own container, or what the node lacks for that."""
+    start = _find_way(root, declared)
+    return start._replace(command=(*start.command[:-1], *words)) if isinstance(start, LoadCommand) else start
+
+
+def _find_way(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | ReadingTree:
+    """Return the command of a way, whose last word is the load tool."""
+    way = declared["way"]
     start = WAYS[way](root, declared)
     if not isinstance(start, LoadCommand):
         return start

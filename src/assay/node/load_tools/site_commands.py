@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.model.reading import ReadingTree, absent, failed, unsupported, value
+from assay.node.load_tools.load_delivery import LoadCommand, find_container
 from assay.node.load_tools.tool_call import LoadOrder, ToolOutput, call_tool, read_speed
 from assay.node.probe.node_access import NodeRoot
 
@@ -23,10 +24,12 @@ RESIDUAL = re.compile(r"^\|\|Ax-b\|\|.*\.\.\.\s*(PASSED|FAILED)\s*$", re.MULTILI
 MAX_LINE = 4096
 """Characters of a line that are looked at, so that no pattern takes long."""
 SITE_TRAINING_S = 4 * 3600
-NUMBERS = ("step", "loss", "tokens_per_s")
+NUMBERS = ("step", "loss", "tokens_per_s", "step_ms")
 FIELDS = (*NUMBERS, "digest")
+USUAL = {"tokens_per_s": "tokens per second", "step_ms": "milliseconds"}
+"""Of these, the median of all steps is read."""
 DIGEST = re.compile(r"[0-9a-f]{8,64}")
-WHAT_COMPUTES = ("command", *FIELDS)
+WHAT_COMPUTES = ("command", "container", *FIELDS)
 """The parts of the declaration that decide about digests and losses."""
 
 
@@ -55,18 +58,22 @@ def parse_hpl(output: ToolOutput) -> ReadingTree:
 
 
 def run_site_training(root: NodeRoot, order: LoadOrder) -> ReadingTree:
-    """Run the site's command until it ends, or until its deadline."""
-    del root
+    """Run the site's command, in its container if it has one, until it ends, or until its deadline."""
     declared = order.site.training
     if not declared:
         return absent("the inventory declares no training (load_tools.training)")
-    allowed = LoadOrder(int(declared["deadline_s"]), order.env)
+    words = tuple(map(str, declared["command"]))
+    start = find_container(root, declared["container"], words) if "container" in declared else LoadCommand(words)
+    if not isinstance(start, LoadCommand):
+        return start
+    allowed = LoadOrder(int(declared["deadline_s"]), {**order.env, **start.environment})
     return call_tool(
-        [str(word) for word in declared["command"]],
+        start.command,
         allowed,
         lambda output: parse_output(output, declared),
         grace_s=0,
         salvage=lambda text, reason: parse_steps(text, reason, declared),
+        keeps_input=start.keeps_input,
     )
 
 
@@ -85,8 +92,6 @@ def parse_steps(text: str, reason: str, declared: Mapping[str, Any]) -> ReadingT
     if not reason and len(steps) < least:
         ended = failed(f"{len(steps)} steps were found in the output, and {least} are needed")
     program = json.dumps({name: declared[name] for name in WHAT_COMPUTES if name in declared}, sort_keys=True)
-    speeds = [step["tokens_per_s"] for step in steps if math.isfinite(step.get("tokens_per_s", math.nan))]
-    speed = value(statistics.median(speeds)) if speeds else failed("no step tells its tokens per second")
     return {
         "program": value(hashlib.sha256(program.encode()).hexdigest()),
         "ended": ended,
@@ -95,9 +100,16 @@ def parse_steps(text: str, reason: str, declared: Mapping[str, Any]) -> ReadingT
         "losses": value(
             {_name_step(step): step["loss"] for step in steps if math.isfinite(step.get("loss", math.nan))}
         ),
-        "tokens_per_s": speed if "tokens_per_s" in declared else _not_declared("tokens_per_s"),
+        **{name: _find_median(name, steps, declared) for name in USUAL},
         "digests": _read_digests(steps) if "digest" in declared else _not_declared("digest"),
     }
+
+
+def _find_median(name: str, steps: list[dict[str, Any]], declared: Mapping[str, Any]) -> ReadingTree:
+    if name not in declared:
+        return _not_declared(name)
+    seen = [step[name] for step in steps if math.isfinite(step.get(name, math.nan))]
+    return value(statistics.median(seen)) if seen else failed(f"no step tells its {USUAL[name]}")
 
 
 def _not_declared(name: str) -> ReadingTree:

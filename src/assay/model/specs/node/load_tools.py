@@ -120,18 +120,29 @@ class LineField(StrictModel):
 class SiteTraining(StrictModel):
     """A training workload of the site, such as a few steps of Megatron or TorchTitan in the site's image.
 
-    `command`: its words, which are found in the node's PATH and run without a shell. `deadline_s`: after so many
-    seconds it is ended. `least_steps`: with fewer steps it has not ended well. `step`, `loss`, `tokens_per_s` and
+    `command`: its words, which are found in the node's PATH and run without a shell. `container`: the container in
+    which they run, declared as for `load`; without one, on the node itself. `deadline_s`: after so many seconds it is
+    ended. `least_steps`: with fewer steps it has not ended well. `step`, `loss`, `tokens_per_s`, `step_ms` and
     `digest`: where its lines tell them; a line without a step tells nothing.
     """
 
     command: list[CommandWord] = Field(min_length=1)
+    container: LoadDelivery | None = None
     deadline_s: int = Field(ge=1, le=14_400)
     least_steps: int = Field(default=1, ge=1)
     step: LineField
     loss: LineField
     tokens_per_s: LineField | None = None
+    step_ms: LineField | None = None
     digest: LineField | None = None
+
+    @model_validator(mode="after")
+    def _container_is_one(self) -> SiteTraining:
+        if self.container and self.container.way in ("path", "kubernetes"):
+            fix = "write way: podman, docker, apptainer or pyxis; without a container, leave `container` out"
+            message = f"container: the way {self.container.way} starts none"
+            raise ConflictError(FieldConflict("ASY0004", ("container", "way"), message, fix))
+        return self
 
 
 Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$")]
