@@ -40,9 +40,11 @@ class ToldTask:
 
     def pause(self) -> None:
         self.low_since = self.machine.time
+        self.machine.turns.append((round(self.machine.wall(), 1), "low"))
 
     def resume(self) -> None:
         self.low_s += self.machine.time - self.low_since
+        self.machine.turns.append((round(self.machine.wall(), 1), "high"))
 
     def kill(self) -> None:
         self.killed = True
@@ -55,11 +57,16 @@ class ToldMachine:
 
     def __init__(self, reboots_at: float = 1e9, frozen: tuple[float, float] = (1e9, 0.0)) -> None:
         self.time, self.reboots_at, self.frozen = 1000.0, 1000 + reboots_at, frozen
+        self.ahead_s = 0.0
+        self.turns: list[tuple[float, str]] = []
         self.units: list[tuple[str, int, ToldTask]] = []
         self.absent: set[str] = set()
 
     def now(self) -> float:
         return self.time
+
+    def wall(self) -> float:
+        return self.time - 1030 + self.ahead_s
 
     def sleep(self, seconds: float) -> None:
         self.time += seconds
@@ -248,7 +255,21 @@ def test_a_line_that_power_loss_cut_is_dropped_and_the_cursor_still_fits(folder:
 @pytest.mark.parametrize("shift", [0.0, 0.25, 0.9])
 def test_racks_rest_at_other_times(shift: float) -> None:
     plan = {"phases": [{"name": "a", "seconds": 900, "unit_s": 60, "rows": [["memory"]], "cycles": [60, 30]}]}
-    allowed = [time_with_load(now, shift) for t in range(900) if (now := find_phase(plan, t))]
+    allowed = [time_with_load(now, 7200 + t, shift) for t in range(900) if (now := find_phase(plan, t))]
     assert sum(seconds == 0 for seconds in allowed) == 300
     assert is_swung_low(0.6, 1.0, 0.5, 0.0)
     assert time_to_edge(0.2, 1.0, 0.5, 0.0) == pytest.approx(0.3)
+
+
+def test_nodes_whose_burn_ins_began_at_other_times_swing_in_step(tmp_path: Path) -> None:
+    """The second one begins 17.3 s later. A unit that begins in a low goes low at once, so that moment is its own."""
+    phase = {"name": "swings", "seconds": 120, "unit_s": 120, "rows": [["gpu_burn"]], "hertz": [0.1, 0.5], "duty": 0.5}
+    turns = []
+    for ahead_s in (0.0, 17.3):
+        folder, machine = BurnInFolder(NodeRoot(str(tmp_path / str(ahead_s)))), ToldMachine()
+        folder.create()
+        machine.ahead_s = ahead_s
+        run(folder, machine, {**PLAN, "phases": [phase]})
+        turns.append([(at, turn) for at, turn in machine.turns if -10 < at < 85])
+    assert turns[0] == turns[1]
+    assert len(turns[0]) >= 18

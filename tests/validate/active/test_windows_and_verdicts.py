@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.act.ingest.burn_ins import find_wrong_result
+from assay.model.errors import AssayError
 from assay.model.facts import from_json, to_json
 from assay.model.specs.burn_in import BurnIn, BurnInWindow, PartWork
+from assay.node.burnin.supervisor import is_swung_low
 from assay.validate.active.burn_in_windows import (
     compute_shift,
     cut_windows,
@@ -19,6 +24,7 @@ from assay.validate.active.burn_in_windows import (
     find_verdict,
     has_ended,
     list_expected_work,
+    list_power_groups,
     make_node_plan,
 )
 from tests.validate.active.written_lines import Journal
@@ -133,10 +139,53 @@ def test_the_plan_holds_all_phases_and_a_drifting_node_gets_one_more(day: BurnIn
     assert ("together", "memory") in list_expected_work(day)
 
 
-def test_racks_are_spread_evenly_over_a_period(day: BurnIn) -> None:
-    racks = ["r1", "r2", "r3", "r4"]
-    assert [compute_shift(day, rack, racks) for rack in racks] == [0.0, 0.25, 0.5, 0.75]
-    assert compute_shift(day.model_copy(update={"stagger": "none"}), "r3", racks) == 0.0
+def site_of(racks: Sequence[str], each: int = 4, watts: float | None = 10_000) -> Any:
+    """A site with as many nodes in each rack, beside a node of another site."""
+    low = {"node_power_low": SimpleNamespace(value=1_000)}
+    limits = {} if watts is None else {"node_power": SimpleNamespace(value=watts), **low}
+    placed = [("s1", rack, f"{rack}-{number}") for rack in racks for number in range(each)]
+    nodes = {
+        name: SimpleNamespace(name=name, site=site, rack=rack, spec="h100")
+        for site, rack, name in [*placed, ("s2", "a1", "other")]
+    }
+    return SimpleNamespace(nodes=nodes, spec_of=lambda name: SimpleNamespace(limits=limits))
+
+
+def find_largest_step_kw(fleet: Any, spec: BurnIn, under_test: Collection[str]) -> float:
+    """Return by how much the power of nodes that swing at 1 Hz changes at one moment, as their supervisors swing it."""
+    shifts = [compute_shift(fleet, node, spec) for name, node in fleet.nodes.items() if name in under_test]
+    totals = [9.0 * sum(not is_swung_low(at / 512, 1.0, 0.5, shift) for shift in shifts) for at in range(513)]
+    return max(abs(after - before) for before, after in pairwise(totals))
+
+
+@pytest.mark.parametrize("racks", [["a1"], ["a1", "a2", "b1", "b2"], ["a1", "a2", "a3", "b1", "b2"]])
+def test_the_step_of_a_site_holds_its_limit_whichever_racks_are_under_test(day: BurnIn, racks: list[str]) -> None:
+    fleet, limited = site_of(racks), day.model_copy(update={"step_kw": 20.0})
+    for rack in (*racks, ""):
+        under_test = [name for name, node in fleet.nodes.items() if node.site == "s1" and node.rack.startswith(rack)]
+        assert find_largest_step_kw(fleet, limited, under_test) <= 20, "two nodes of 9 kW at a time"
+        assert find_largest_step_kw(fleet, day, under_test) <= 36, "without a limit, a rack"
+    planted = limited.model_copy(update={"stagger": "none"})
+    assert find_largest_step_kw(fleet, planted, list(fleet.nodes)) >= 36, "this would have been seen"
+
+
+def test_a_rack_or_a_row_swings_in_step_and_the_next_one_against_it(day: BurnIn) -> None:
+    fleet, by_row = site_of(["a1", "a2", "b1"]), day.model_copy(update={"stagger": "row"})
+    row = [f"a{rack}-{number}" for rack in (1, 2) for number in range(4)]
+    assert list_power_groups(fleet, "s1", by_row) == [row, [f"b1-{number}" for number in range(4)]]
+    assert {compute_shift(fleet, fleet.nodes[name], by_row) for name in row} == {0}
+    assert compute_shift(fleet, fleet.nodes["b1-0"], by_row) == 0.5
+    assert [compute_shift(fleet, fleet.nodes[f"{rack}-0"], day) for rack in ("a1", "a2", "b1")] == [0, 0.5, 0.25]
+    assert compute_shift(fleet, fleet.nodes["b1-0"], day.model_copy(update={"stagger": "none"})) == 0
+
+
+@pytest.mark.parametrize(
+    ("watts", "says"), [(10_000, "changes its power by 9.0 kW, and step_kw is 5"), (None, "is not known")]
+)
+def test_a_limit_that_cannot_be_held_is_refused(day: BurnIn, watts: float | None, says: str) -> None:
+    fleet = site_of(["a1"], watts=watts)
+    with pytest.raises(AssayError, match=says):
+        compute_shift(fleet, fleet.nodes["a1-0"], day.model_copy(update={"step_kw": 5.0}))
 
 
 def battery(*digests: Any) -> dict[str, Any]:

@@ -124,7 +124,9 @@ class BurnIn(SpecDocument):
     - `watch_seconds`: how often temperature, power, clock and errors are read meanwhile.
     - `record_minutes`: the length of a window. Its medians and its coverage are one entry of the ledger.
     - `results_percent`: the share of the runs of each part, in each phase, that must have given a result.
-    - `stagger`: `rack` shifts the cycles and swings of each rack, so that racks do not change their power together.
+    - `stagger`: what swings in step, by the time of day: each `rack`, or each `row`, whose racks are called alike but
+      for the last digits. Others are shifted, so that they do not change their power with it. `none` shifts nothing.
+    - `step_kw`: by how much the power of a site may change at once. A rack or row with more nodes is divided.
 
     `phases`: what loads the node, in order. `drift`: what is told about change over the day. `collectives`: whether the
     node then runs collectives with other free nodes of its fabric, as the schedule `collectives-search` says.
@@ -138,7 +140,8 @@ class BurnIn(SpecDocument):
     watch_seconds: int = Field(default=30, ge=1, le=3600)
     record_minutes: float = Field(default=15, gt=0, le=1440)
     results_percent: float = Field(default=90, gt=0, le=100)
-    stagger: Literal["rack", "none"] = "rack"
+    stagger: Literal["rack", "row", "none"] = "rack"
+    step_kw: float | None = Field(default=None, gt=0, le=1_000_000)
     phases: list[BurnInPhase] = Field(min_length=1)
     drift: DriftRules = Field(default_factory=DriftRules)
     collectives: bool = False

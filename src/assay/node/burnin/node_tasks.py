@@ -212,6 +212,10 @@ class NodeMachine:
         """Return the monotonic time."""
         return self.clock.now() if self.clock else time.monotonic()
 
+    def wall(self) -> float:
+        """Return the seconds since 1970."""
+        return self.clock.now() if self.clock else time.time()
+
     def read_time(self) -> float:
         """Return the monotonic time to which `now` follows: that of a lab may have jumped ahead."""
         return self.clock.read() if self.clock else time.monotonic()

@@ -52,18 +52,18 @@ def find_phase(plan: Mapping[str, Any], t: float) -> PhaseTime | None:
     return None
 
 
-def time_with_load(now: PhaseTime, shift: float) -> float:
-    """Return for how many seconds the load may run from now on; 0 in the rest of a cycle."""
+def time_with_load(now: PhaseTime, wall: float, shift: float) -> float:
+    """Return for how many seconds the load may run from now on; 0 in the rest of a cycle. `wall`: the time of day."""
     cycles: Sequence[float] = now.phase.get("cycles") or ()
     if not cycles:
         return now.left_s
     on_s, off_s = cycles
-    position = (now.done_s + shift * (on_s + off_s)) % (on_s + off_s)
+    position = (wall + shift * (on_s + off_s)) % (on_s + off_s)
     return min(now.left_s, max(0.0, on_s - position))
 
 
 def is_swung_low(seconds: float, hertz: float, duty: float, shift: float) -> bool:
-    """Whether a swing is in its part without load, `seconds` after it began."""
+    """Whether a swing is in its part without load. All nodes count `seconds` from the same moment."""
     return hertz > 0 and (seconds * hertz + shift) % 1.0 >= duty
 
 
@@ -103,6 +103,9 @@ class Machine(Protocol):
     def now(self) -> float:
         """Return the monotonic time, in seconds of burn-in."""
 
+    def wall(self) -> float:
+        """Return the seconds since 1970: what nodes with one time do by it, they do in step."""
+
     def sleep(self, seconds: float) -> None:
         """Wait for seconds of burn-in."""
 
@@ -129,9 +132,14 @@ class RunningUnit:
     began_at: float
     began_t: float
     unit_s: float
-    hertz: float
+    turn_s: float
+    hertz: Sequence[float]
     duty: float
     is_low: bool = False
+
+    def find_hertz(self, wall: float) -> float:
+        """Return the swings per second now: one after the other, at the same time on all nodes."""
+        return self.hertz[int(wall // self.turn_s) % len(self.hertz)] if self.hertz else 0.0
 
 
 class Supervisor:
@@ -147,7 +155,6 @@ class Supervisor:
         self.units: dict[int, RunningUnit] = {}
         self.next_part: dict[int, int] = {}
         self.free_at: dict[int, float] = {}
-        self.started = 0
         self.watch: RunningTask | None = None
         self.watch_at = 0.0
         self.phase = ""
@@ -174,7 +181,7 @@ class Supervisor:
             if not self._tick(now):
                 self._finish("done")
                 return
-            self.machine.sleep(self._time_to_next_edge(now))
+            self.machine.sleep(self._time_to_next_edge())
 
     def _tick(self, now: float) -> bool:
         """Do what is due; return whether anything is left."""
@@ -187,12 +194,12 @@ class Supervisor:
             self.phase = phase.name
             self.journal.add(self.t, self.phase, sync=True, begins=phase.number)
         self._start_units(phase, now)
-        self._swing(now)
+        self._swing()
         return True
 
     def _start_units(self, phase: PhaseTime, now: float) -> None:
         """Start a unit in each row that is free, if there is time for one."""
-        allowed_s = time_with_load(phase, self.shift)
+        allowed_s = time_with_load(phase, self.machine.wall(), self.shift)
         if allowed_s < LEAST_UNIT_S:
             return
         for row, parts in enumerate(phase.phase["rows"]):
@@ -201,13 +208,11 @@ class Supervisor:
             turn = self.next_part.get(row, 0)
             self.next_part[row] = turn + 1
             seconds = min(float(phase.phase["unit_s"]), allowed_s)
-            hertz = phase.phase.get("hertz") or [0.0]
             part = parts[turn % len(parts)]
             task = self.machine.start_unit(part, max(1, int(seconds)), self.t)
-            swing = hertz[self.started % len(hertz)]
-            duty = float(phase.phase.get("duty", 1.0))
-            self.units[row] = RunningUnit(part, phase.name, task, now, self.t, seconds, swing, duty)
-            self.started += 1
+            hertz, duty = phase.phase.get("hertz") or (), float(phase.phase.get("duty", 1.0))
+            turn_s = float(phase.phase["unit_s"])
+            self.units[row] = RunningUnit(part, phase.name, task, now, self.t, seconds, turn_s, hertz, duty)
 
     def _collect_results(self, now: float) -> None:
         for row, unit in list(self.units.items()):
@@ -229,9 +234,10 @@ class Supervisor:
             self.watch = self.machine.start_watch()
             self.watch_at = now + float(self.plan["watch_s"])
 
-    def _swing(self, now: float) -> None:
+    def _swing(self) -> None:
+        wall = self.machine.wall()
         for unit in self.units.values():
-            is_low = is_swung_low(now - unit.began_at, unit.hertz, unit.duty, self.shift)
+            is_low = is_swung_low(wall, unit.find_hertz(wall), unit.duty, self.shift)
             if is_low != unit.is_low:
                 unit.is_low = is_low
                 if is_low:
@@ -239,12 +245,10 @@ class Supervisor:
                 else:
                     unit.task.resume()
 
-    def _time_to_next_edge(self, now: float) -> float:
-        edges = [
-            time_to_edge(now - unit.began_at, unit.hertz, unit.duty, self.shift)
-            for unit in self.units.values()
-            if unit.hertz
-        ]
+    def _time_to_next_edge(self) -> float:
+        wall = self.machine.wall()
+        swings = [(unit.find_hertz(wall), unit.duty) for unit in self.units.values() if unit.hertz]
+        edges = [time_to_edge(wall, hertz, duty, self.shift) for hertz, duty in swings]
         return max(0.005, min([TICK_S * self.machine.rate, *edges]))
 
     def _finish(self, how: str) -> None:

@@ -6,12 +6,14 @@ found here too: a wrong result, an error that memory could not correct, a remapp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 from typing import Any
 
+from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.reading import parse_reading
@@ -315,12 +317,54 @@ def _make_phase(spec: BurnIn, phase: BurnInPhase) -> dict[str, Any]:
     }
 
 
-def compute_shift(spec: BurnIn, rack: str, racks: Collection[str]) -> float:
-    """Return the share of a period by which a rack's cycles and swings are moved: racks are spread over it evenly."""
-    ordered = sorted(set(racks))
-    if spec.stagger == "none" or rack not in ordered:
+def compute_shift(fleet: Fleet, node: Node, spec: BurnIn) -> float:
+    """Return the share of a period by which a node's cycles and swings are moved: those of a group, alike.
+
+    The groups of a site are spread over the period, each far from the one before it, so that any few of them that are
+    under test balance each other. Raises AssayError where one node exceeds the limit of a step.
+    """
+    if spec.stagger == "none":
         return 0.0
-    return ordered.index(rack) / len(ordered)
+    groups = list_power_groups(fleet, node.site, spec)
+    bits = f"{next(place for place, names in enumerate(groups) if node.name in names):b}"
+    return int(bits[::-1], 2) / 2 ** len(bits)
+
+
+def list_power_groups(fleet: Fleet, site: str, spec: BurnIn) -> list[list[str]]:
+    """Return the nodes of a site that change their power together: a rack or a row, in parts of `step_kw` at most."""
+    together: dict[str, list[Node]] = {}
+    for node in fleet.nodes.values():
+        if node.site == site:
+            name = node.rack.rstrip("0123456789") if spec.stagger == "row" else node.rack
+            together.setdefault(name, []).append(node)
+    groups: list[list[str]] = []
+    for name in sorted(together):
+        left_kw = 0.0
+        for number, node in enumerate(sorted(together[name], key=lambda each: (each.rack, each.name))):
+            swing_kw = _find_swing_kw(fleet, node, spec)
+            if not number or swing_kw > left_kw:
+                groups.append([])
+                left_kw = spec.step_kw or math.inf
+            groups[-1].append(node.name)
+            left_kw -= swing_kw
+    return groups
+
+
+def _find_swing_kw(fleet: Fleet, node: Node, spec: BurnIn) -> float:
+    """Return by how much a node may change its power at once. Raises AssayError where the limit cannot be held."""
+    limits = fleet.spec_of(node.name).limits
+    if spec.step_kw is None:
+        return 0.0
+    if "node_power" not in limits:
+        fix = f"give {node.spec} the limit node_power, or take step_kw out of the BurnIn {spec.name}"
+        raise AssayError(f"the power of {node.name} is not known, so no step can be held below step_kw", fix=fix)
+    low = limits["node_power_low"].value if "node_power_low" in limits else 0.0
+    swing_kw = (limits["node_power"].value - low) / 1000
+    if swing_kw > spec.step_kw:
+        fix = f"raise step_kw of the BurnIn {spec.name}, or take its swings and cycles out"
+        alone = f"{node.name} alone changes its power by {swing_kw:.1f} kW"
+        raise AssayError(f"{alone}, and step_kw is {spec.step_kw:g}", fix=fix)
+    return float(swing_kw)
 
 
 def list_expected_work(spec: BurnIn, *, held: bool = False) -> list[tuple[str, str]]:
@@ -341,6 +385,5 @@ def make_plan_for(
     fleet: Fleet, node: Node, spec: BurnIn, ident: str, *, done_s: float = 0.0, held: bool = False
 ) -> dict[str, Any]:
     """Return the plan for a node. `done_s`: how far it is, as far as we know; a node without its disk goes on there."""
-    racks = {other.rack for other in fleet.nodes_in_pool(node.pool)}
-    plan = make_node_plan(spec, ident, compute_shift(spec, node.rack, racks), held=held)
+    plan = make_node_plan(spec, ident, compute_shift(fleet, node, spec), held=held)
     return {**plan, "done_s": round(done_s, 1)}
