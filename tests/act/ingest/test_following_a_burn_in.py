@@ -70,7 +70,7 @@ class ToldNode:
         t, m = (self.lines[-1][name] if self.lines else 0.0 for name in ("t", "m"))
         facts = {
             "id": self.burn_in,
-            "phases": 8,
+            "phases": 9,
             "running": self.running,
             "t": t,
             "boot": self.boot,

@@ -151,3 +151,15 @@ def change(text: str, case: Mapping[str, Any]) -> str:
     changed += case.get("add", "")
     assert changed != text or "exit" in case
     return changed
+
+
+def test_a_gpu_that_cuda_does_not_see_shifts_no_name_and_hides_no_faulty_one(
+    root: NodeRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two GPUs, the first is lost: what gpu_burn calls GPU 0 is the second."""
+    for verdict, more in (("OK", {}), ("FAULTY", {"wrong": {"value": 1}})):
+        text = f"100.0%  proc'd: 500 (48000 Gflop/s)   errors: 0   temps: 60 C\n\nTested 1 GPUs:\n\tGPU 0: {verdict}\n"
+        tree = run_part(root, "gpu_burn", text, 0, monkeypatch)
+        assert tree.pop("devices") == {"failed": "gpu_burn tells of 1 of 2 GPUs, and not which CUDA does not see"}
+        tree.pop("started_at")
+        assert tree == more

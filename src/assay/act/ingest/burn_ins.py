@@ -90,8 +90,6 @@ def _list_wrong_results(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
 ActiveTree = Mapping[str, Any]
 """The newest result of each load part, as the channel `active` holds it."""
 MOST_READS = 64
-MOST_REBOOTS = 1
-"""A first restart may be a power cut, or a person. A node that restarts again under its load is not good."""
 LONG_UNREAD_H = 1.0
 """So many hours of load that nobody has read are told, or two windows if these are longer."""
 
@@ -101,7 +99,7 @@ class RunningBurnIn:
     """A burn-in that loads a node: since when, and the newest results, {} for none.
 
     How the node was before the load goes from document to document, whether there are results or not. In another boot,
-    it is how the node was first seen there: one restart is no failure (`MOST_REBOOTS`).
+    it is how the node was first seen there: a restart alone is no failure (`BurnIn.restarts`).
     """
 
     started_at: str
@@ -264,7 +262,7 @@ class BurnInFollower:
 
     def _carry_on(self, record: BurnInRecord, lines: Sequence[Line], answer: BurnInAnswer) -> None:
         """End it, or let it go on, as there is nothing against it. `record`: as it was before these lines."""
-        if self.record.reboots > MOST_REBOOTS:
+        if self.record.reboots > self.spec.restarts.most:
             self._stop("failed", f"the node restarted {self.record.reboots} times under its load")
         elif fruitless := find_fruitless_part(record.work, lines):
             part, done = fruitless

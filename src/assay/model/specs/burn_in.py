@@ -114,6 +114,16 @@ class DriftRules(StrictModel):
     source: str = ""
 
 
+class RestartLimit(StrictModel):
+    """How often a node may restart under its load, before that is a failure. `source`: why so often."""
+
+    most: int = Field(ge=0, le=100)
+    source: str = Field(min_length=1)
+
+
+ONE_RESTART = RestartLimit(most=1, source="our own choice: a first restart may be a power cut, or a person")
+
+
 class BurnIn(SpecDocument):
     """How a node is loaded before it serves: phases in order.
 
@@ -123,6 +133,7 @@ class BurnIn(SpecDocument):
     - `unit_seconds`: how long one run of a part takes. The result of a run that is cut short is lost, its time is not.
     - `watch_seconds`: how often temperature, power, clock and errors are read meanwhile.
     - `record_minutes`: the length of a window. Its medians and its coverage are one entry of the ledger.
+    - `restarts`: how many restarts of a node fail no burn-in.
     - `results_percent`: the share of the runs of each part, in each phase, that must have given a result.
     - `stagger`: what swings in step, by the time of day: each `rack`, or each `row`, whose racks are called alike but
       for the last digits. Others are shifted, so that they do not change their power with it. `none` shifts nothing.
@@ -140,6 +151,7 @@ class BurnIn(SpecDocument):
     watch_seconds: int = Field(default=30, ge=1, le=3600)
     record_minutes: float = Field(default=15, gt=0, le=1440)
     results_percent: float = Field(default=90, gt=0, le=100)
+    restarts: RestartLimit = ONE_RESTART
     stagger: Literal["rack", "row", "none"] = "rack"
     step_kw: float | None = Field(default=None, gt=0, le=1_000_000)
     phases: list[BurnInPhase] = Field(min_length=1)

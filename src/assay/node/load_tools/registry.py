@@ -38,6 +38,8 @@ ADAPTERS_S = 600.0  # one after the other
 LONG_S = 1000.0
 GPU_BRANCHES = ("devices", *COPIES)
 """Where the answer of a part has a branch for each GPU: a GPU of the node that its tool leaves out has failed there."""
+NUMBERED_BY_CUDA = ("gpu_burn", "dcgmproftester", "gpu_fryer", "nvbandwidth")
+"""Their tools number what CUDA sees: a GPU that it does not see shifts the numbers of those behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,16 @@ def _run_part(root: NodeRoot, part: str, tool: LoadTool | None, order: LoadOrder
         return failed(f"no active part is called {part!r}; there are {', '.join(LOAD_TOOLS)}")
     limit_s = order.seconds + tool.beyond_s
     branch: ReadingTree = gather_isolated({part: TimedQuestion(limit_s, partial(tool.run, root, order))}, limit_s)[part]
-    for by_gpu in (branch.get(name) for name in GPU_BRANCHES):
-        if isinstance(by_gpu, dict) and parse_reading(by_gpu) is None:
-            for gpu in map(str, range(count_gpus(root))):
-                by_gpu.setdefault(gpu, failed(f"{part} says nothing of GPU {gpu}"))
+    count = count_gpus(root)
+    for name in GPU_BRANCHES:
+        by_gpu = branch.get(name)
+        if not isinstance(by_gpu, dict) or parse_reading(by_gpu) is not None:
+            continue
+        if part in NUMBERED_BY_CUDA and len(by_gpu) < count:
+            branch[name] = failed(f"{part} tells of {len(by_gpu)} of {count} GPUs, and not which CUDA does not see")
+            if wrong := sum(gpu.get("ok") == value(False) for gpu in by_gpu.values()):
+                branch["wrong"] = value(wrong)
+            continue
+        for gpu in map(str, range(count)):
+            by_gpu.setdefault(gpu, failed(f"{part} says nothing of GPU {gpu}"))
     return branch
