@@ -327,7 +327,7 @@ def compute_shift(fleet: Fleet, node: Node, spec: BurnIn) -> float:
         return 0.0
     groups = list_power_groups(fleet, node.site, spec)
     bits = f"{next(place for place, names in enumerate(groups) if node.name in names):b}"
-    return int(bits[::-1], 2) / 2 ** len(bits)
+    return int(bits[::-1], 2) / (1 << len(bits))
 
 
 def list_power_groups(fleet: Fleet, site: str, spec: BurnIn) -> list[list[str]]:
