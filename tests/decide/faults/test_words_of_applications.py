@@ -131,7 +131,6 @@ def test_what_a_kernel_says_when_it_or_a_part_breaks_is_a_fault(message, tell):
     "message",
     [
         "traps: python[8] general protection fault ip:7f1 sp:7ff error:0 in libc.so.6[7f0000+1b]",
-        "[Hardware Error]: Corrected error, no action required.",
         "[Hardware Error]: Deferred error, no action required.",
         "Internal error: the request was wrong",
         "mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 5: 9c00000000800400",

@@ -312,7 +312,7 @@ def _count_group(
     counter = FaultCounter.for_class(rule, [parse_time(at).timestamp() for at in fault.times], fault.count)
     marks = dict(fault.marks)
     for sighting in group:
-        counter.add(parse_time(sighting.at).timestamp(), sighting.counts)
+        counter.add(parse_time(sighting.at).timestamp(), sighting.counts, sighting.times)
         marks[sighting.source] = sighting.mark
     reached = counter.is_threshold_reached or "check" in marks  # a check has a threshold of its own
     return replace(

@@ -150,10 +150,10 @@ class LogFault:
         self.event_at = None
         return taken
 
-    def see(self, message: LogMessage, at: float | None, code: NvlinkCode | None) -> None:
-        """Count a line; `at` is its time on the steady clock of the log."""
+    def see(self, message: LogMessage, at: float | None, code: NvlinkCode | None, times: int) -> None:
+        """Count a line of so many errors; `at` is its time on the steady clock of the log."""
         settling = message.uptime_s is not None and message.uptime_s < self.settle_s
-        self.counter.add(at, not settling and (code is None or code.needs_action))
+        self.counter.add(at, not settling and (code is None or code.needs_action), times)
         self.first, self.last = self.first or message.stamp, message.stamp or self.last
         self.detail, self.code = message.text, code
         self.last_at = at
@@ -210,8 +210,8 @@ class LogFaultCollector:
         self._by_place: defaultdict[tuple[str, str], list[LogFault]] = defaultdict(list)
         self._secondary: defaultdict[str, list[LogFault]] = defaultdict(list)
 
-    def add(self, name: str, part: str, message: LogMessage, code: NvlinkCode | None = None) -> None:
-        """Add a sighting of the class `name`. `part` "" means the node.
+    def add(self, name: str, part: str, message: LogMessage, code: NvlinkCode | None = None, times: int = 1) -> None:
+        """Add a sighting of the class `name`. `part` "" means the node. The message tells of so many errors.
 
         Where a log has no times, sightings that stand near each other are of one event.
         """
@@ -234,7 +234,7 @@ class LogFaultCollector:
                 fault.begin_event(near)
             if name in self._catalog.primary_faults and (seen_at is None or near - seen_at > EVENT_SECONDS):
                 self._absorb(fault, near, correlator)
-        fault.see(message, at, code)
+        fault.see(message, at, code, times)
         if name in self._recovery_actions:
             self._override(fault, place, self._recovery_actions[name].overrides_seconds)
 

@@ -37,21 +37,23 @@ class FaultCounter:
             return cls(1, 3600, 5, recent, count)
         return cls(rule.count, rule.window_minutes * 60, rule.burst_seconds, recent, count)
 
-    def add(self, at: float | None, counts: bool = True) -> None:
+    def add(self, at: float | None, counts: bool = True, times: int = 1) -> None:
         """Add a sighting; with `counts` False, it does not count towards the threshold.
 
-        A sighting without a time is a burst of its own, within the window of all others.
+        A sighting without a time is a burst of its own, within the window of all others. `times`: so many errors are
+        in its line, each of which counts.
         """
         if at is None:
-            self.count += 1
-            self.recent.extend([0.0] if counts else [])
+            self.count += times
+            self.recent.extend([0.0] * min(times, self._needed) if counts else [])
             return
         starts_burst = self._burst_start is None or not self._burst or at - self._burst_start > self._burst
+        further = times - 1
         if starts_burst:
             self._burst_start = at
-            self.count += 1
-        if counts and (starts_burst or not self.recent or at - self.recent[-1] > self._burst):
-            self.recent.append(at)
+        self.count += further + starts_burst
+        if counts and (starts_burst or further or not self.recent or at - self.recent[-1] > self._burst):
+            self.recent.extend([at] * min(times if starts_burst else max(further, 1), self._needed))
             while self.recent[-1] - self.recent[0] > self._window:
                 self.recent.popleft()
 
@@ -104,7 +106,10 @@ class FaultCorrelator:
         self._last.get(name, {}).pop(part, None)
 
     def find_primary(self, name: str, part: str, at: float, within: float = float("inf")) -> PrimaryFault | None:
-        """Return the latest earlier fault from which this one follows, None if there is none in the last seconds."""
+        """Return the latest earlier fault from which this one follows, None if there is none in the last seconds.
+
+        One of the same class is that of a part, where this line names none and tells of the whole node.
+        """
         fault = self._catalog.find_class(name)
         follows = fault.follows if fault else None
         if follows is None or not self._last:
@@ -112,7 +117,8 @@ class FaultCorrelator:
         latest, primary = at - min(follows.within_seconds, within), None
         for other in follows.classes:
             for place, seen_at in self._last.get(other, {}).items():
-                if latest <= seen_at <= at and (follows.where == "node" or part in (place, "")):
+                is_summary = other != name or (part == "" != place)
+                if latest <= seen_at <= at and is_summary and (follows.where == "node" or part in (place, "")):
                     latest, primary = seen_at, PrimaryFault(other, place)
         return primary
 
@@ -125,7 +131,7 @@ def may_follow(catalog: FaultCatalog, name: str, part: str, primary: PrimaryFaul
     """
     fault = catalog.find_class(name)
     follows = fault.follows if fault else None
-    if follows is None or primary.name not in follows.classes:
+    if follows is None or primary.name not in follows.classes or (primary.name == name and part):
         return False
     if follows.where != "node" and part not in (primary.part, ""):
         return False

@@ -135,7 +135,8 @@ class FaultSighting(NamedTuple):
 
     `source` and `mark` say how far that source has been read: kernel and nvml `<boot id>:<seq>`, sel `<time>|<id>`,
     check `<time>`, alert `<time>|<fingerprint>`, metrics `<boot id>:<time>`. So what is delivered again adds nothing.
-    `uptime_s` is known for kernel messages. A sighting without `counts` does not count towards the threshold.
+    `uptime_s` is known for kernel messages. A sighting without `counts` does not count towards the threshold. `times`:
+    so many errors it tells of.
     """
 
     fault_class: str
@@ -146,6 +147,7 @@ class FaultSighting(NamedTuple):
     mark: str
     uptime_s: float | None = None
     counts: bool = True
+    times: int = 1
 
 
 def map_parts_by_pci(spec: NodeSpec) -> dict[str, str]:
@@ -180,7 +182,7 @@ def find_kernel_sightings(
             code, part = find_nvlink_code(catalog, mention, text), _resolve_part(mention, parts, drives)
             shown = shorten(text)
             detail, counts = (f"{shown} [{code}]", code.needs_action) if code else (shown, True)
-            yield FaultSighting(mention.name, part, at, detail, source, mark, uptime_s, counts)
+            yield FaultSighting(mention.name, part, at, detail, source, mark, uptime_s, counts, mention.count)
 
 
 def shorten(text: str) -> str:

@@ -19,7 +19,7 @@ from assay.model.specs.log_patterns import (
     KernelLogMatcher,
     KernelLogPattern,
     RecoveryAction,
-    find_beginnings,
+    find_search_words,
 )
 from assay.model.specs.nvlink_codes import NvlinkUnit
 from assay.model.specs.spec_document import SpecDocument, StrictModel
@@ -195,7 +195,7 @@ class FaultCatalog(SpecDocument):
     not judged. One catalogue of a fleet has each.
 
     - `wordings`: further kernel messages of a class, by its name; its own or that of another catalogue. Each is a
-      regular expression with its source, and begins as those of a watched subsystem do.
+      regular expression with its source. It begins as those of a watched subsystem do, or with any word.
     - `noise`: errors of watched subsystems that say nothing of a node: a regular expression, with the reason.
     - `relations`: what follows from what, so that one physical event is one incident. The first that fits counts.
     - `shared`: what lies outside of the nodes, and shows on many of them.
@@ -240,7 +240,7 @@ class FaultCatalog(SpecDocument):
         own = [(name, fault.kernel_log_pattern) for name, fault in self.classes.items()]
         heads = self.watched.heads if self.watched else ()
         further = [
-            (name, KernelLogPattern(pattern=pattern, begins=sorted(find_beginnings(pattern, heads))))
+            (name, KernelLogPattern.model_validate({"pattern": pattern} | find_search_words(pattern, sorted(heads))))
             for name, patterns in self.wordings.items()
             for pattern in patterns
         ]

@@ -8,7 +8,7 @@ lookahead or a back reference asks for, so a text may be taken for a beginning t
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -42,6 +42,7 @@ CATEGORIES = {
 }
 PLACES = {ops.AT_BOUNDARY: r"\b", ops.AT_NON_BOUNDARY: r"\B"}
 REPEATS = {ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT}
+SAYS_BEGINNING = {ops.LITERAL, ops.SUBPATTERN, ops.BRANCH}
 LEFT_OUT = {ops.ASSERT, ops.ASSERT_NOT, ops.GROUPREF}
 
 
@@ -57,12 +58,23 @@ def compile_beginning(pattern: str, letters: int | None = 0) -> re.Pattern[str]:
     return re.compile(begun, re.IGNORECASE | re.DOTALL)
 
 
-def find_beginnings(pattern: str, heads: Iterable[str]) -> list[str]:
-    """Return the heads with which a message that matches `pattern` may begin, if the pattern says how it begins."""
-    if not _is_anchored(list(parser.parse(pattern))):
-        return []
-    begun = compile_beginning(pattern)
-    return [head for head in heads if begun.fullmatch(head.replace(NUMBER, "0"))]
+def find_search_words(pattern: str, heads: Iterable[str]) -> dict[str, list[str]]:
+    """Return how logs are searched for messages that match `pattern`: by `begins` or `holds` of a KernelLogPattern.
+
+    A pattern that says how its messages begin is found by the heads that they may have. One that begins with any word,
+    such as that of any driver, is found by the longest text that it asks for.
+    """
+    items = list(parser.parse(pattern))
+    if _is_anchored(items) and (len(items) == 1 or items[1][0] in SAYS_BEGINNING):
+        begun = compile_beginning(pattern)
+        return {"begins": [head for head in heads if begun.fullmatch(head.replace(NUMBER, "0"))]}
+    letters = "".join(chr(value) if kind is ops.LITERAL else "\n" for kind, value in _flatten(items))
+    return {"holds": [max(letters.split("\n"), key=len)]}
+
+
+def _flatten(items: Iterable[Item]) -> Iterator[Item]:
+    for kind, value in items:
+        yield from _flatten(value[-1]) if kind is ops.SUBPATTERN else [(kind, value)]
 
 
 def _is_anchored(items: Sequence[Item]) -> bool:
@@ -153,7 +165,8 @@ def _in_set(kind: Any, value: Any) -> str:
 class KernelLogPattern(StrictModel):
     """Messages that match the regular expression `pattern`. Its groups `pci` or `part` name the affected part.
 
-    Where the part stands at several places of the pattern, the further groups are `part2`, `part3` and so on.
+    Where the part stands at several places of the pattern, the further groups are `part2`, `part3` and so on. The group
+    `count` is how many errors such a message tells of, if not one.
 
     Every such message must begin with one of `begins`, or contain one of `holds`: logs are searched for these first.
     `<number>` in `begins` stands for any number. Without either, every line is matched, which is correct and slow.
@@ -179,13 +192,17 @@ SXID_HEADS = tuple(
     f"{name}{NUMBER}: {word}"
     for name, word in (("nvidia-nvswitch", "SXid"), ("nvidia-nvswitch", "sxid"), ("NVIDIA-NVSWITCH", "SXID"))
 )
-_XID_WORD = re.compile(r"(?i)xid +\(")
+_XID_WORD = re.compile(r"(?i)xid(?: +\(|=\d)")
 _XID_ANNOUNCED = re.compile(r"(?i)NVRM: +Xid|: +SXid")
 _XID_NUMBER = re.compile(
     r"(?<!\w)(?:Xid|xid|XID) +\((?:PCI:|pci:)?(?P<gpu>[0-9a-fA-F:.]+)(?: [^)]*)?\): +(?P<xid>\d{1,6})\b"
     r"|(?:SXid|sxid|SXID) +\((?:PCI:|pci:)?(?P<switch>[0-9a-fA-F:.]+)\): +(?P<sxid>\d{1,6})\b"
     r"(?P<mild>, (?i:Non-fatal|Severity|Data)\b)?"
+    r"|(?<!\w)Xid=(?P<quoted>\d{1,6})(?: on Device=(?P<device>[\w/-]+)|, All devices\b)"
 )
+"""An XID as the driver writes it, or as Kubernetes' device plugin quotes it."""
+_CAUSE = re.compile(r"caused by previous Xid (\d{1,6})")
+"""By this an XID says that it only follows from another one, whose line may be missing."""
 _XID_HEAD, _SXID_HEAD = "NVRM: Xid", r"nvidia-nvswitch\d+: SXid"
 _XID_START, _SXID_START = rf"^{_XID_HEAD} \([^)]*\): \d", rf"^{_SXID_HEAD} \([^)]*\): \d"
 _LAST_NUMBER = re.compile(r"(?P<switch>S)?Xid +\([^)]*\): +(?P<number>\d{1,6})$")
@@ -218,11 +235,15 @@ LEAST_AFTER_WORDS = 3
 
 
 class FaultMention(NamedTuple):
-    """A fault that a message names, and where: at a PCI address, or on a named part; "" if not given."""
+    """A fault that a message names, and where: at a PCI address, or on a named part; "" if not given.
+
+    `count`: how many errors the message itself tells of.
+    """
 
     name: str
     pci: str = ""
     part: str = ""
+    count: int = 1
 
 
 class KernelLogMatcher:
@@ -365,10 +386,15 @@ class KernelLogMatcher:
         for word, classes in self._by_word:
             if word in text:
                 mentions += _class_mentions(classes, text)
-        return mentions + _class_mentions(self.patterns, text) if self.patterns else mentions
+        mentions += _class_mentions(self.patterns, text)
+        # several wordings of a class may fit one message
+        return list({mention.name: mention for mention in reversed(mentions)}.values())[::-1]
 
     def _xid_mention(self, number: re.Match[str], text: str) -> FaultMention:
-        gpu, xid, switch, sxid, mild = number.groups()
+        gpu, xid, switch, sxid, mild, quoted, device = number.groups()
+        if quoted or (xid and (cause := _CAUSE.search(text, number.end()))):
+            named = int(quoted or cause[1])
+            return FaultMention(self._name_number(f"gpu.xid.{named}", UNKNOWN_XID), gpu or "", device or "")
         if xid is None:
             unknown = UNKNOWN_SXID if mild else UNKNOWN_FATAL_SXID
             return FaultMention(self._name_number(f"nvswitch.sxid.{int(sxid)}", unknown), switch)
@@ -386,11 +412,16 @@ def is_truncated_xid(text: str) -> bool:
     return _XID_ANNOUNCED.search(text) is not None and _XID_NUMBER.search(text) is None
 
 
+def _find_group(groups: Mapping[str, str | None], name: str) -> str:
+    """Return what the first of the groups `name`, `name2`, ... holds, "" where none does."""
+    return next((text for group, text in groups.items() if text and group.startswith(name)), "")
+
+
 def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -> list[FaultMention]:
     mentions = []
     for name, regex in classes:
         if match := regex.search(text):
             groups = match.groupdict()
-            parts = (part for group, part in groups.items() if part and group.startswith("part"))
-            mentions.append(FaultMention(name, groups.get("pci") or "", next(parts, "")))
+            pci, part = (_find_group(groups, kind) for kind in ("pci", "part"))
+            mentions.append(FaultMention(name, pci, part, max(1, int(groups.get("count") or 1))))
     return mentions

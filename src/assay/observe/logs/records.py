@@ -46,7 +46,7 @@ LABELS = ("stream", "labels", "metric", "kubernetes", "resource", "host", "jsonP
 KIBANA_TIME = re.compile(rf"({'|'.join(MONTHS)}) (\d{{1,2}}), (\d{{4}}) @ (\d\d:\d\d:\d\d(?:\.\d{{1,9}})?)")
 SHORTEST_TIME = len("2026-11-21T18:00")
 EARLIEST_EPOCH = EPOCH_UNITS[-1][0]
-XID_ANYWHERE = rb"Xid +\("
+XID_ANYWHERE = rb"Xid(?: +\(|=\d)"
 XID_HEAD = re.compile(r"NVRM: +Xid|nvidia-nvswitch\d+: SXid")
 VALUE = re.compile(r'[:=>,;|\t]\s*"?')
 CLOSING_QUOTES = tuple("\"'`")
@@ -275,11 +275,10 @@ class MessageSearch:
             others.append(envelope.make_message(text))
         if others:
             return others[0]
-        if self.names_fault(line):
-            message = split_line(line, self.written_at)
-            return message if self.names_fault(message.text) else LogMessage(line)
         message = split_line(line, self.written_at)
-        return message if self.matcher.find_unjudged(message.text) else None
+        if self.names_fault(message.text) or self.matcher.find_unjudged(message.text):
+            return message
+        return LogMessage(line) if self.names_fault(line) else None
 
 
 def holds_written_line_ends(piece: bytes) -> bool:
