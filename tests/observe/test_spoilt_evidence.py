@@ -76,9 +76,8 @@ READERS: dict[str, Callable[[EvidenceDocument], object]] = {
     "faults": lambda seen: detect_faults(FLEET.fault_catalog, POLICY, NODE, SPEC, STORY, seen),
     "parts": lambda seen: (find_part_serials(seen, map_parts_by_pci(SPEC)), find_node_serials(seen)),
     "what is said": lambda seen: (
-        describe_collection(FLEET, seen, "d"),
         print_readings(seen),
-        print_recording(seen, []),
+        print_recording(seen, describe_collection(FLEET, seen, "d"), []),
     ),
     "silences": lambda seen: list(_list_unanswered(seen)),
     "the log read on": lambda seen: [*_read_before(seen)[1]],

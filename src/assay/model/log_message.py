@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 GPU_INTRODUCTION = "NVRM: The NVIDIA GPU "
 """How the driver begins to tell in several lines what happened to a GPU."""
+LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 SINCE_BOOT = "boot+"
 """How a stamp begins that counts from the boot."""
 
@@ -17,7 +18,8 @@ class LogMessage(NamedTuple):
     `at`: seconds on the log's own clock, None without one. `stamp`: the same time as the log prints it. `uptime_s`:
     seconds since boot, if the log says so. `part`: the part that an event log names. `message_id`, `severity`: those of
     a Redfish entry. `host`, `boot`, `program`: who wrote the message, in which boot, "" if the log does not say.
-    `seq`: the kernel's number of the message. `is_cut`: the log breaks off within it.
+    `seq`: the kernel's number of the message. `is_cut`: the log breaks off within it. `level`: the kernel's, from 0
+    (emergency) to 7; None if the log does not say.
     """
 
     text: str
@@ -32,6 +34,7 @@ class LogMessage(NamedTuple):
     program: str = ""
     seq: int | None = None
     is_cut: bool = False
+    level: int | None = None
 
     @property
     def wall(self) -> float | None:
@@ -44,6 +47,13 @@ class LogMessage(NamedTuple):
     def is_of_kernel(self) -> bool:
         """Whether the kernel wrote the message, as far as the log says."""
         return self.program in ("", "kernel")
+
+
+def parse_log_level(text: str) -> int | None:
+    """Return the level that a syslog's priority (`3`, `11`) or a name (`err`) says, None for anything else."""
+    if text.isdecimal() and len(text) <= 3:
+        return int(text) % len(LEVELS)
+    return LEVELS.index(text) if text in LEVELS else None
 
 
 def replace_unencodable(text: Any) -> str:

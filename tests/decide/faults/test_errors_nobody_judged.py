@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -13,15 +14,18 @@ from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.cli.verbs.faults import faults_app
+from assay.cli.workspace import load_surrounding_catalog
 from assay.decide.faults.detection import detect_faults
-from assay.decide.faults.unjudged import MOST_FORMS, UnjudgedCounter, count_fleet
+from assay.decide.faults.unjudged import MOST_FORMS, UnjudgedCounter, count_evidence, count_fleet
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry, make_fault_entry
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
+from assay.model.faults.fault_record import NOT_JUDGED
 from assay.model.reading import value
 from assay.model.specs.fault_catalog import FaultCatalog, merge_catalogs
-from assay.model.specs.watched_lines import NOT_JUDGED, find_message_form, name_form
+from assay.model.specs.watched_lines import find_message_form, name_form
+from assay.tell.views.fleet import build_fleet_view, list_cells
 from tests.support.places import ROOT
 
 LINES = yaml.safe_load((ROOT / "tests/data/errors_nobody_judged.yaml").read_text())
@@ -161,7 +165,7 @@ def seen(paper):
     paper.later(minutes=10)
     spec = SimpleNamespace(gpus=SimpleNamespace(pci=[]), hcas=[], nvme=SimpleNamespace(count=0))
 
-    def look(*texts: str, **more: int):
+    def look(*texts: str, **more: int | str):
         lines = [{"seq": seq, "t_s": 100.0 + 60 * seq, "text": text, **more} for seq, text in enumerate(texts)]
         host = {"boot_id": value("boot-a"), "uptime_s": value(3600.0)}
         tree = {"probe": {"host": host, "kernel_log": {"lines": value(lines)}}}
@@ -215,3 +219,58 @@ def test_the_fleet_s_errors_are_listed_by_how_many_nodes_they_came_from(seen, pa
 def test_neither_a_log_nor_the_fleet_is_refused():
     with pytest.raises(AssayError, match="name a log, or ask for the fleet"):
         CliRunner().invoke(faults_app, [], catch_exceptions=False)
+
+
+QUIET = "mlx5_core 0000:5c:00.0: pages 12 left after the driver"
+"""It has none of the words of an error."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"<{{}}>[   12.500000] {QUIET}",
+        f"<{{}}>Nov 21 18:00:00 n7 kernel: {QUIET}",
+        f"<{{}}>1 2026-11-21T18:00:00Z n7 kernel - - - {QUIET}",
+        f"{{}},812,12500000,-;{QUIET}",
+        f'{{{{"PRIORITY": "{{}}", "_HOSTNAME": "n7", "_TRANSPORT": "kernel", "MESSAGE": "{QUIET}"}}}}',
+        f'{{{{"pri": {{}}, "time": 12.5, "msg": "{QUIET}"}}}}',
+    ],
+    ids=["dmesg -r", "syslog", "RFC 5424", "kmsg", "journal", "dmesg -J"],
+)
+def test_the_level_that_a_log_tells_makes_an_error(line, tell):
+    assert [form["subsystem"] for form in tell(line.format(3), line.format(6))["not_judged"]] == ["hca"]
+    assert tell(line.format(4), line.format(6))["not_judged"] == []
+
+
+def test_so_does_its_name(tell):
+    lines = [f"kern  :{name} : [   12.500000] {QUIET}" for name in ("err", "crit", "warn", "info")]
+    assert [form["count"] for form in tell(*lines)["not_judged"]] == [2]
+    export = f"__CURSOR=s=1\nPRIORITY=3\n_TRANSPORT=kernel\nMESSAGE={QUIET}\n"
+    assert [form["count"] for form in tell(export)["not_judged"]] == [1]
+
+
+def test_a_level_that_is_no_number_is_no_line(seen):
+    assert seen("mlx5_core 0000:5c:00.0: pages 12 left", level="3") == []
+
+
+def test_evidence_says_what_nobody_judged():
+    catalog = load_surrounding_catalog(ROOT)
+    lines = [{"seq": at, "t_s": 1.0 * at, "text": ASSERTION} for at in range(3)]
+    lines.append({"seq": 9, "t_s": 9.0, "text": QUIET, "level": 3})
+    document = EvidenceDocument("n1", datetime.now(UTC), {"probe": {"kernel_log": {"lines": value(lines)}}})
+    assert [(form.subsystem, form.count) for form in count_evidence(catalog, document)] == [("nvidia", 3), ("hca", 1)]
+
+
+def test_a_page_counts_them_and_explain_says_each(seen, paper):
+    for fault in seen(ASSERTION, LINES["nvme"][0]):
+        paper.write(make_fault_entry(fault, paper.now))
+    state = paper.story("n1")
+    assert state.unjudged == 2
+    (cell,) = [cell for cell in list_cells(paper_fleet(paper), [state]) if cell.name == "n1"]
+    assert build_fleet_view(paper_fleet(paper), [cell]).unjudged == (2, 1)
+
+
+def paper_fleet(paper) -> SimpleNamespace:
+    root = SimpleNamespace(name="paper")
+    policies = {paper.policy.name: paper.policy}
+    return SimpleNamespace(nodes=paper.nodes, policies=policies, root=root, commit="", dirty=False)

@@ -40,7 +40,7 @@ def texts(tree: dict[str, Any]) -> list[str]:
 
 def test_a_record_says_its_number_its_time_and_its_text(tmp_path: Path) -> None:
     tree = log_of(tmp_path, f"3,4711,206764307,-;{XID}\n".encode())
-    assert tree["lines"] == {"value": [{"seq": 4711, "t_s": 206.764307, "text": XID}]}
+    assert tree["lines"] == {"value": [{"seq": 4711, "t_s": 206.764307, "text": XID, "level": 3}]}
     assert tree["cursor"] == {"value": 4711}
 
 

@@ -18,6 +18,7 @@ from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known, select_nodes
 from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, Pool, complete_nodes, nodes_argument
 from assay.cli.output import show_progress
+from assay.cli.verbs.faults import format_unjudged
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.facts import extend, fact, shown
@@ -25,6 +26,9 @@ from assay.model.specs.load_parts import LOAD_PARTS, LoadPart, select_possible
 from assay.model.text.lists import fold_names
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from assay.decide.faults.unjudged import UnjudgedForm
     from assay.model.evidence import EvidenceDocument
     from assay.model.fleet import Fleet
 
@@ -54,6 +58,8 @@ class CollectedNode:
     """How many readings there are of each kind: value, absent, unsupported or failed."""
     failed: dict[str, str]
     """The readings that failed: the path of each, which begins with the channel, with the reason."""
+    not_judged: list[UnjudgedForm]
+    """Errors of watched drivers in the log lines, which no class of faults has. With any, the exit code is 2."""
 
 
 @fact
@@ -100,6 +106,7 @@ class CollectionReport:
 
 def describe_collection(fleet: Fleet, evidence: EvidenceDocument, digest: str) -> CollectionReport:
     """Return the report about a node's evidence; `digest` is that of the stored document."""
+    from assay.decide.faults.unjudged import count_evidence
     from assay.model.reading import parse_reading
     from assay.observe.evidence_contents import iterate_leaves
 
@@ -114,13 +121,16 @@ def describe_collection(fleet: Fleet, evidence: EvidenceDocument, digest: str) -
         unanswered=find_unanswered(evidence),
         readings=dict(Counter(reading.kind for _, reading in iterate_leaves(evidence.channels))),
         failed=find_failed_readings(evidence.channels),
+        not_judged=count_evidence(fleet.fault_catalog, evidence) if fleet.fault_catalogs else [],
     )
     channels += [f"of another machine: {evidence.stranger}"] if evidence.stranger else []
     return CollectionReport(f"{evidence.node}  {'; '.join(channels)}", answer)
 
 
 def exit_code_of(reports: Sequence[CollectionReport]) -> int:
-    """Return the exit code: 0 all channels answered, 1 some did not, 2 none did on any node."""
+    """Return the exit code: 0 all channels answered, 1 some did not, 2 none did, or an error is not judged."""
+    if any(report.answer.not_judged for report in reports):
+        return 2
     if not any(report.answer.unanswered for report in reports):
         return 0
     return 1 if any("value" in report.answer.channels.values() for report in reports) else 2
@@ -143,6 +153,7 @@ def print_collection_summary(reports: Sequence[CollectionReport], took_s: float)
     console = Console(soft_wrap=True, highlight=False)
     for report in reports:
         console.print(f"{'[red]✗[/]' if report.answer.unanswered else '[green]✓[/]'} {escape(report.line)}")
+        print_unjudged(console, report)
     silent = sum(bool(report.answer.unanswered) for report in reports)
     console.print(f"{len(reports)} observed in {took_s:g} s, {silent} with channels that did not answer")
 
@@ -194,7 +205,13 @@ def print_readings(evidence: EvidenceDocument) -> None:
         console.print(f"{escape('.'.join(path))}  {escape(text)}")
 
 
-def print_recording(evidence: EvidenceDocument, foreign_hosts: Sequence[str]) -> None:
+def print_unjudged(console: Console, report: CollectionReport) -> None:
+    """Print the errors of a node that no class has, if there are any."""
+    for line in format_unjudged(report.answer.not_judged):
+        console.print(f"  {line}", markup=False)
+
+
+def print_recording(evidence: EvidenceDocument, report: CollectionReport, foreign_hosts: Sequence[str]) -> None:
     """Print the number of readings of each kind, the areas without a value, and whose lines the files have instead."""
     from rich.console import Console
 
@@ -212,6 +229,7 @@ def print_recording(evidence: EvidenceDocument, foreign_hosts: Sequence[str]) ->
             groups.setdefault((reading.kind, reading.reason), []).append(".".join(path))
     for (kind, reason), paths in groups.items():
         console.print(f"  {kind}: {escape(', '.join(paths))}: {escape(reason)}")
+    print_unjudged(console, report)
     for host in foreign_hosts:
         console.print(f"  the lines are of the host {escape(host)}, not of {escape(evidence.node)}: is it that node?")
 
@@ -286,7 +304,8 @@ def observe(
 ) -> None:
     """Collect evidence from nodes and their BMCs, all at once.
 
-    Exit codes: 0 every channel answered; 1 some did not; 2 nothing could be collected.
+    Exit codes: 0 every channel answered; 1 some did not; 2 nothing could be collected, or an error was that nobody
+    judged.
     """
     parts = [part.strip() for part in active.split(",") if part.strip()]
     require_known(parts, LOAD_PARTS, "active part")
@@ -305,7 +324,7 @@ def observe(
         digest = store_recording(workspace, evidence) if out is None else _write(evidence, out)
         report = describe_collection(workspace.fleet, evidence, digest)
         recorded = extend(RecordingAnswer, report.answer, foreign_hosts=foreign)
-        _print_answer(form, recorded, lambda: print_recording(evidence, foreign))
+        _print_answer(form, recorded, lambda: print_recording(evidence, report, foreign))
         raise typer.Exit(exit_code_of([report]))
     workspace.announce()
     start = time.monotonic()

@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from assay.decide.state.node_state import NodeState
+from assay.model.evidence import EvidenceDocument
 from assay.model.facts import fact
+from assay.model.faults.fault_record import NOT_JUDGED
+from assay.model.faults.sightings import read_log_lines
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.model.specs.watched_lines import NOT_JUDGED, find_message_form
+from assay.model.specs.watched_lines import find_message_form
 
 MOST_SEVERE = 0
 """The kernel's level that makes any message an error: what was recorded as one had an error's level or words."""
@@ -56,6 +59,15 @@ class UnjudgedCounter:
             for subsystem, example in [self._first[form]]
         ]
         return sorted(forms, key=lambda form: (-len(form.hosts), -form.count, form.form))
+
+
+def count_evidence(catalog: FaultCatalog, evidence: EvidenceDocument) -> list[UnjudgedForm]:
+    """Return the errors in the log lines of this evidence that no class has."""
+    counter = UnjudgedCounter()
+    for line in read_log_lines(evidence):
+        if subsystem := catalog.kernel_log_matcher.find_unjudged(line["text"], line.get("level")):
+            counter.add(subsystem, line["text"], evidence.node)
+    return counter.list_forms()
 
 
 def count_fleet(catalog: FaultCatalog, states: Iterable[NodeState]) -> list[UnjudgedForm]:

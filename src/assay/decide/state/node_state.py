@@ -16,7 +16,7 @@ from assay.model.decision import DRAIN_ACTIONS, PERSON_RULE, DecisionCause, find
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import GpuIdentity
 from assay.model.facts import fact
-from assay.model.faults.fault_record import FaultRecord
+from assay.model.faults.fault_record import NOT_JUDGED, FaultRecord
 
 EffectStatus = Literal["intent", "done", "verified", "failed", "unknown"]
 
@@ -222,6 +222,11 @@ class NodeState:
         boots = fault.boots if self.repairs else frozenset()
         is_known = bool(boots) and any(boots <= repair.earlier_boots for repair in self.repairs)
         return is_known or any(is_before(fault, repair) for repair in self.repairs[-1:])
+
+    @property
+    def unjudged(self) -> int:
+        """How many errors of the node no class of faults has."""
+        return sum(fault.count for fault in self.faults if fault.is_open and fault.fault_class == NOT_JUDGED)
 
     @property
     def unsettled_effects(self) -> tuple[EffectRecord, ...]:

@@ -17,6 +17,8 @@ Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "tria
 FaultResponse = Literal["", "waits", "acted", "breaker"]
 SCHEDULER_FAULTS = ("scheduler.open", "scheduler.closed")
 """A node's scheduler does not keep it as its state asks: open though it must be closed, or the other way round."""
+NOT_JUDGED = "log.not-judged"
+"""The class of errors that no other class has. Its part is the form of the message."""
 NUMBERED_SOURCES = ("kernel", "nvml")
 """Sources that number their messages; numbers start again with each boot."""
 RACK_SERIES = "/rack "

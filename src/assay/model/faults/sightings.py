@@ -18,13 +18,14 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from assay.model.evidence import EARLIEST_TIME, LATEST_TIME, EvidenceDocument
+from assay.model.faults.fault_record import NOT_JUDGED
 from assay.model.log_message import GPU_INTRODUCTION, LogMessage
 from assay.model.outcome import Outcome, RecordedOutcome, read_part
 from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
 from assay.model.specs.log_patterns import FaultMention
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.nvlink_codes import NvlinkCode, decode_nvlink_xid
-from assay.model.specs.watched_lines import NOT_JUDGED, name_form
+from assay.model.specs.watched_lines import name_form
 from assay.model.text.lists import normalize_pci_address
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_time, parse_time
@@ -69,7 +70,7 @@ _NVME_DRIVE = re.compile(r"nvme(\d{1,6})(?:n\d+(?:p\d+)?|c\d+n\d+)?$")
 
 
 def read_log_lines(evidence: EvidenceDocument) -> Iterator[Mapping[str, Any]]:
-    """Yield every log line: `seq`, `t_s` (seconds since the boot) and `text`, and where known `source` and `at`."""
+    """Yield every log line: `seq`, `t_s` (seconds since the boot), `text`, and where known `source`, `at`, `level`."""
     for branch in LOG_BRANCHES:
         lines = evidence.read("probe", branch, "lines")
         if lines.kind == "value" and isinstance(lines.value, list):
@@ -105,6 +106,7 @@ def _is_line(line: Any) -> bool:
         and type(line.get("seq")) is int
         and _is_number(line.get("t_s"))
         and isinstance(line.get("source", ""), str)
+        and isinstance(line.get("level"), int | None)
         and (line.get("at") is None or is_plausible_time(line["at"]))
     )
 

@@ -11,8 +11,6 @@ from pydantic import AfterValidator, Field
 
 from assay.model.specs.spec_document import StrictModel
 
-NOT_JUDGED = "log.not-judged"
-"""The class of these messages. Its subject is the message's form, of this node."""
 LONGEST_PART = 48
 
 

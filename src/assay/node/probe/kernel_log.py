@@ -83,11 +83,12 @@ def parse_level(record: bytes) -> int:
 
 
 class KernelLogLine(NamedTuple):
-    """One record: its sequence number, seconds since boot, and the message."""
+    """One record: its sequence number, seconds since boot, the message, and its level."""
 
     seq: int
     t_s: float
     text: str
+    level: int
 
 
 class KernelLogCursor(NamedTuple):
@@ -153,7 +154,7 @@ def parse_kernel_record(record: bytes) -> KernelLogLine | None:
         return None
     _, seq, usec, text = match.groups()
     plain = ESCAPE.sub(lambda code: bytes([int(code[1], 16)]), text)
-    return KernelLogLine(int(seq), int(usec) / 1e6, plain.decode(errors="replace"))
+    return KernelLogLine(int(seq), int(usec) / 1e6, plain.decode(errors="replace"), parse_level(record))
 
 
 def _records(path: str) -> Iterator[bytes]:

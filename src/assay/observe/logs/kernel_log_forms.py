@@ -26,7 +26,7 @@ DAY = MONTH + rb" [ \d]\d \d\d:\d\d:\d\d"
 ISO = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
 FRACTION = rb"(?:\.\d+)?"
 ZONE = rb"(?:Z|[+-]\d\d:?\d\d)"
-LEVEL = rb"(?:<\d+>|\w+ *: *\w+ *: )?"
+LEVEL = rb"(?:<(?P<level>\d+)>|\w+ *: *(?P<level_name>\w+) *: )?"
 THREAD = rb"(?:\[ *[TC]\d+\])? ?"
 TAG = rb" (?P<host>\S+) (?P<program>[^\s:\[]+)(?:\[\d+\])?: "
 
@@ -40,7 +40,7 @@ def _text_form(
 
 _KMSG = _text_form(
     "/dev/kmsg",
-    rb"\d+,(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;",
+    rb"(?P<level>\d+),(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;",
     rb";",
     rb"\d ",
     parse_microseconds_since_boot,
@@ -67,7 +67,11 @@ DMESG_ISO = _text_form(
 )
 SYSLOG_5424 = _text_form(
     "RFC 5424",
-    rb"<\d+>1 (?P<stamp>" + ISO + FRACTION + ZONE + rb") (?P<host>\S+) (?P<program>\S+) \S+ \S+ - (?:\xef\xbb\xbf)?",
+    rb"<(?P<level>\d+)>1 (?P<stamp>"
+    + ISO
+    + FRACTION
+    + ZONE
+    + rb") (?P<host>\S+) (?P<program>\S+) \S+ \S+ - (?:\xef\xbb\xbf)?",
     rb"[-\]\xbf] ?",
     rb"<",
     parse_iso_time,
@@ -81,7 +85,7 @@ JOURNAL_SHORT_ISO = _text_form(
 )
 SYSLOG = _text_form(
     "syslog",
-    rb"(?:<\d+>)?(?P<stamp>" + DAY + FRACTION + rb")" + TAG + PRINTK,
+    rb"(?:<(?P<level>\d+)>)?(?P<stamp>" + DAY + FRACTION + rb")" + TAG + PRINTK,
     rb"[:\]] ",
     rb"A-Z<",
     parse_syslog_time,

@@ -9,19 +9,18 @@ from datetime import datetime
 from itertools import chain
 from typing import ClassVar
 
-from assay.model.log_message import LogMessage
+from assay.model.log_message import LogMessage, parse_log_level
 from assay.observe.logs.broken_lines import find_width, hold_last_lines, join_lines, split_runs
 from assay.observe.logs.line_envelope import ParsedStamp
 from assay.observe.logs.log_form import MAX_DOCUMENT_BYTES, LogQuery, TooLongDocument
 from assay.observe.logs.record_forms import begins_document
-from assay.observe.logs.records import XID_ANYWHERE, MessageSearch, holds_written_line_ends, unescape
+from assay.observe.logs.records import ERROR_SIGN, XID_ANYWHERE, MessageSearch, holds_written_line_ends, unescape
 
 CHUNK_BYTES = 256 * 1024
 MAX_LINE_BYTES = 1024 * 1024  # a longer line is no line of a log
 PROBED_LINES = 8
 """So many lines of each chunk must be of the log's form; if one is not, all lines of the chunk are searched in full."""
-TEXT_AND_STAMP = 2
-"""The groups that the line of every form has."""
+ERROR_LINE = re.compile(rb"(?:\A|\n)(?:" + ERROR_SIGN.pattern.encode() + rb")")
 ReadBytes = Callable[[int], bytes]
 StampParser = Callable[[str, datetime], ParsedStamp]
 """(a line's stamp, the time when the log was last written) → its time. Raises ValueError or OverflowError."""
@@ -39,7 +38,8 @@ COLOURS = re.compile(rb"\x1b\[[0-9;?]*[mK]")
 class KernelLogForm:
     """A form of kernel logs, one message a line.
 
-    - `line`: matches a whole line, with the groups `text` and `stamp`, and perhaps `host`, `program`, `uptime`, `seq`.
+    - `line`: matches a whole line, with the groups `text` and `stamp`, and perhaps `host`, `program`, `uptime`, `seq`,
+      `level` and `level_name`.
     - `prefix`: a regular expression for what comes right before a message.
     - `first_bytes`: the bytes with which a line may begin, as a set of a regular expression.
     - `stamp`: parses the stamp of a line. `from_boot` says that stamps count from the boot.
@@ -73,22 +73,21 @@ class KernelLogForm:
         match = self.line.match(line)
         if match is None:
             return None
-        written, text = match.group("stamp", "text")
+        said = {name: text.decode(errors="replace") for name, text in match.groupdict(b"").items()}
         try:
-            at, stamp = self.stamp(written.decode(), written_at)
+            at, stamp = self.stamp(said["stamp"], written_at)
         except (ValueError, OverflowError):
             return None
-        message = LogMessage(unescape(text.decode(errors="replace")), at, stamp, at if self.from_boot else None)
-        return self._add_origin(message, match) if self.line.groups > TEXT_AND_STAMP else message
-
-    def _add_origin(self, message: LogMessage, match: re.Match[bytes]) -> LogMessage:
-        written = {name: text for name, text in match.groupdict().items() if text is not None}
-        groups = {name: text.decode(errors="replace") for name, text in written.items()}
-        return message._replace(
-            uptime_s=float(groups["uptime"]) if "uptime" in groups else message.uptime_s,
-            host=groups.get("host", ""),
-            program=groups.get("program", ""),
-            seq=int(groups["seq"]) if "seq" in groups else None,
+        level, seq, uptime = said.get("level") or said.get("level_name"), said.get("seq"), said.get("uptime")
+        return LogMessage(
+            unescape(said["text"]),
+            at,
+            stamp,
+            float(uptime) if uptime else at if self.from_boot else None,
+            host=said.get("host", ""),
+            program=said.get("program", ""),
+            seq=int(seq) if seq else None,
+            level=parse_log_level(level) if level else None,
         )
 
 
@@ -196,7 +195,7 @@ class KernelLineSearch:
         if self._form and line.startswith(self._form.further):
             return self._messages.find_messages(line.decode(errors="replace"))
         message = self._form.parse_line(line, self._messages.written_at) if self._form else None
-        if message and self._messages.is_one_fault(message.text):
+        if message and (self._messages.is_one_fault(message.text) or self._messages.is_unjudged(message)):
             return (message,)
         text = line.decode(errors="replace")
         if self._form and not message and line.strip():
@@ -234,9 +233,10 @@ class KernelLineSearch:
 
     def _find_offsets(self, chunk: bytes) -> list[int]:
         is_dmesg = self._dmesg.holds_only_dmesg(chunk)
+        offsets = [] if is_dmesg else [match.end() for match in ERROR_LINE.finditer(chunk)]
         if not self._form or holds_written_line_ends(chunk) or not (is_dmesg or self._is_of_form(chunk)):
-            return [match.start() for match in self._messages.head_bytes.finditer(chunk)]
-        offsets = find_xids(chunk)
+            return offsets + [match.start() for match in self._messages.head_bytes.finditer(chunk)]
+        offsets += find_xids(chunk)
         for word in self._words:
             offsets += [match.start() for match in re.finditer(re.escape(word), chunk)]
         if is_dmesg:

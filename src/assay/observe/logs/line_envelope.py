@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from assay.model.log_message import LogMessage
+from assay.model.log_message import LEVELS, LogMessage, parse_log_level
 from assay.model.text.lists import NODE_SET
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -110,6 +110,7 @@ class Envelope:
     program: str = ""
     seq: int | None = None
     end: int = 0
+    level: int | None = None
     is_clean: bool = True
     names_host: bool = False
 
@@ -122,7 +123,7 @@ class Envelope:
         """Return the message that stands in this envelope."""
         at, stamp = self.wall or self.uptime or (None, None)
         uptime = self.uptime[0] if self.uptime else None
-        return LogMessage(text, at, stamp, uptime, host=self.host, program=self.program, seq=self.seq)
+        return LogMessage(text, at, stamp, uptime, host=self.host, program=self.program, seq=self.seq, level=self.level)
 
 
 Match = re.Match[str]
@@ -133,6 +134,10 @@ def _take_nothing(_envelope: Envelope, _match: Match) -> None:
     return
 
 
+def _take_level(envelope: Envelope, match: Match) -> None:
+    envelope.level = parse_log_level(match["level"])
+
+
 def _take_prompt(envelope: Envelope, _match: Match) -> None:
     """Leave out the prompt of a serial console. After a time, `login` is a program."""
     if envelope.is_stamped:
@@ -141,6 +146,7 @@ def _take_prompt(envelope: Envelope, _match: Match) -> None:
 
 def _take_5424(envelope: Envelope, match: Match) -> None:
     envelope.wall = parse_iso_time(match["stamp"], envelope.written_at) if match["stamp"] != "-" else envelope.wall
+    envelope.level = parse_log_level(match["level"] or "")
     envelope.host = match["host"].strip("-")
     envelope.program = match["program"].strip("-")
 
@@ -148,6 +154,7 @@ def _take_5424(envelope: Envelope, match: Match) -> None:
 def _take_kmsg(envelope: Envelope, match: Match) -> None:
     envelope.uptime = parse_microseconds_since_boot(match["stamp"], envelope.written_at)
     envelope.seq = int(match["seq"])
+    envelope.level = parse_log_level(match["level"] or "")
 
 
 def _take_uptime(envelope: Envelope, match: Match) -> None:
@@ -213,7 +220,7 @@ WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 ISO = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ZONE = r" ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b"
 FACILITY = r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|res\d+|local\d)"
-LEVEL = r"(?:emerg|alert|crit|err|warn|notice|info|debug)"
+LEVEL = rf"(?P<level>{'|'.join(LEVELS)})"
 DELTA = r"(?: +<[^>]*>)?"
 DATA_5424 = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
 LABEL = re.compile(r'([\w.]{1,64})="([^"]{0,255})"')
@@ -225,14 +232,15 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
     (re.compile(pattern), take)
     for pattern, take in (
         (
-            rf"(?:<\d+>|(?=1 {ISO}))1 (?P<stamp>\S+) (?P<host>\S+) (?P<program>\S+) \S+ \S+ {DATA_5424} ?\ufeff?",
+            rf"(?:<(?P<level>\d+)>|(?=1 {ISO}))1 (?P<stamp>\S+) "
+            rf"(?P<host>\S+) (?P<program>\S+) \S+ \S+ {DATA_5424} ?\ufeff?",
             _take_5424,
         ),
-        (r"<\d{1,3}>", _take_nothing),
+        (r"<(?P<level>\d{1,3})>", _take_level),
         (r"[\w.-]+ login: ", _take_prompt),
-        (r"(?:\d+\.\d[\w.+-]*,)?\d+,(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;", _take_kmsg),
-        (rf"{FACILITY} *: *{LEVEL} *: ", _take_nothing),
-        (rf"{FACILITY}\.{LEVEL} +", _take_nothing),
+        (r"(?:\d+\.\d[\w.+-]*,)?(?P<level>\d+),(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;", _take_kmsg),
+        (rf"{FACILITY} *: *{LEVEL} *: ", _take_level),
+        (rf"{FACILITY}\.{LEVEL} +", _take_level),
         (rf"\[ *(?P<stamp>\d+\.\d+){DELTA} *\] ?", _take_uptime),
         (r"\[ *[TC]\d+ *\] ?", _take_nothing),
         (rf"\[?{WEEKDAY} {DAY} {CLOCK}(?: (?P<zone>[A-Z]{{3,5}}))? (?P<year>\d{{4}}){DELTA} *\]?:? ?", _take_ctime),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from assay.model.log_message import GPU_INTRODUCTION, LogMessage, replace_unencodable
+from assay.model.log_message import GPU_INTRODUCTION, LogMessage, parse_log_level, replace_unencodable
 from assay.model.specs.log_patterns import LEAST_AFTER_WORDS, KernelLogMatcher, is_truncated_xid
 from assay.observe.logs.line_envelope import (
     EPOCH_UNITS,
@@ -38,6 +38,7 @@ HOSTS = (
     *("_HOSTNAME", "hostname", "host", "node", "node_name", "nodename", "instance", "logStreamName", "@logStream"),
     *("host.name", "k8s.node.name", "Computer"),
 )
+LEVEL_FIELDS = ("PRIORITY", "priority", "pri", "level", "severity")
 SOURCE = "source"
 SOURCE_HOST = re.compile(r"(?=[a-zA-Z])(?=[\w.-]*\d)[\w.-]{1,255}")
 """Graylog's host. Elsewhere, `source` is a file, a program or a stream."""
@@ -49,6 +50,8 @@ EARLIEST_EPOCH = EPOCH_UNITS[-1][0]
 XID_ANYWHERE = rb"Xid(?: +\(|=\d)"
 XID_HEAD = re.compile(r"NVRM: +Xid|nvidia-nvswitch\d+: SXid")
 VALUE = re.compile(r'[:=>,;|\t]\s*"?')
+ERROR_SIGN = re.compile(r"<[0-3]>|[0-3],\d+,\d+,|kern *[:.] *(?:emerg|alert|crit|err)\b")
+"""How a line begins that says that the kernel calls it an error, or worse."""
 CLOSING_QUOTES = tuple("\"'`")
 OPEN_END = re.compile(r"(?:[:,;=(\[-]|(?<![\w-])[a-z]\w*_\w*(?::\d+)?|\(pid \d+\))\s*$|^\w+ \S*\d\S*(?: \S+)?$")
 """A sign after which more must come, the function that writes the message, such as `poll_health:812:(pid 0)`, or the
@@ -94,6 +97,7 @@ class RecordContext(NamedTuple):
     host: str = ""
     boot: str = ""
     program: str = ""
+    level: int | None = None
 
     def extend(self, record: Mapping[str, Any]) -> RecordContext:
         """Return the context within a record."""
@@ -105,7 +109,9 @@ class RecordContext(NamedTuple):
         host = next((host for place in places if (host := _find_host(place))), self.host)
         uptime = _find_uptime(record) or self.uptime
         boot = _text(record.get("_BOOT_ID")) or self.boot
-        return RecordContext(wall, uptime, host, boot, _find_program(record) or self.program)
+        written = next((record[name] for name in LEVEL_FIELDS if name in record), self.level)
+        level = parse_log_level(str(written))
+        return RecordContext(wall, uptime, host, boot, _find_program(record) or self.program, level)
 
     def complete(self, message: LogMessage) -> LogMessage:
         """Return a message with what it does not say itself. Its own wall-clock time counts before the record's."""
@@ -120,6 +126,7 @@ class RecordContext(NamedTuple):
             host=message.host or self.host,
             boot=message.boot or self.boot,
             program=message.program or self.program,
+            level=self.level if message.level is None else message.level,
         )
 
 
@@ -193,7 +200,7 @@ class MessageSearch:
     def find_messages(self, line: str) -> list[LogMessage]:
         """Return the messages of a line that name a fault, one for each that was joined to the line."""
         line = unescape(line.strip())
-        if not (self._heads.search(line) or "Xid" in line or self.matcher.patterns):
+        if not (self._heads.search(line) or "Xid" in line or self.matcher.patterns or ERROR_SIGN.match(line)):
             return []
         if not may_hold_more(line) and self._find_message(line) is None:
             return []
@@ -227,6 +234,10 @@ class MessageSearch:
         needed = ((start, text, 0 if ends_openly(text) else letters) for start, text in texts)
         begun = next((start for start, text, some in needed if self.matcher.may_begin_fault(text, some)), None)
         return [] if begun is None else [read_envelope(line, begun, self.written_at).make_message(line[begun:])]
+
+    def is_unjudged(self, message: LogMessage) -> bool:
+        """Whether a message is an error of a watched driver, by its words or its level, that no class has."""
+        return bool(self.matcher.find_unjudged(message.text, message.level))
 
     def split_line(self, line: str) -> LogMessage:
         """Return the message of any line in which no fault is named."""
@@ -276,7 +287,7 @@ class MessageSearch:
         if others:
             return others[0]
         message = split_line(line, self.written_at)
-        if self.names_fault(message.text) or self.matcher.find_unjudged(message.text):
+        if self.names_fault(message.text) or self.is_unjudged(message):
             return message
         return LogMessage(line) if self.names_fault(line) else None
 
@@ -378,8 +389,9 @@ class RecordSearch:
         for line in text.splitlines():
             messages = self._search.find_messages(line)
             if not messages and is_message and line.strip():
-                every = self._every
-                messages = [self._search.split_line(line)] if every else self._search.find_beginnings(line)
+                message = around.complete(self._search.split_line(line))
+                is_wanted = self._every or self._search.is_unjudged(message)
+                messages = [message] if is_wanted else self._search.find_beginnings(line)
             yield from map(around.complete, messages)
 
 

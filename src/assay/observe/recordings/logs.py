@@ -234,6 +234,7 @@ def _line_leaf(numbered: NumberedMessage, booted_at: float | None, first: Number
     message = numbered.message
     start = first.message.at if booted_at is None else booted_at
     plain: dict[str, Any] = {"seq": numbered.seq, "text": message.text, "t_s": 0.0}
+    plain |= {} if message.level is None else {"level": message.level}
     if message.uptime_s is not None:
         plain["t_s"] = message.uptime_s
     elif message.at is not None and start is not None:

@@ -66,7 +66,7 @@ def store_pushed_document(store: EvidenceStore, fleet: Fleet, document: Mapping[
 class DeliveredItem(NamedTuple):
     """One item of an agent's delivery, from `at` (seconds since 1970, the node's clock).
 
-    `body` of a line has boot, seq, t_s (seconds since that boot) and text; of a probe it is the tree.
+    `body` of a line has boot, seq, t_s (seconds since that boot), text and level; of a probe it is the tree.
     """
 
     seq: int
@@ -120,6 +120,7 @@ def _build_line_document(
     booted_at = clocks.to_controller_time(last.at) - timedelta(seconds=last.body["t_s"])
     host = {"boot_id": value(boot), "uptime_s": value((clocks.controller_time - booted_at).total_seconds())}
     host |= {"serial": value(serial)} if serial else {}
-    lines = [{**{key: item.body[key] for key in ("seq", "t_s", "text")}, "source": item.kind} for item in items]
+    fields = ("seq", "t_s", "text", "level")  # an older agent, and NVML, give no level
+    lines = [{**{key: item.body[key] for key in fields if key in item.body}, "source": item.kind} for item in items]
     probe = {"host": host, "kernel_log": {"lines": value(lines)}}
     return EvidenceDocument(node, clocks.controller_time, {"probe": probe})

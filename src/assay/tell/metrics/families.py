@@ -164,6 +164,7 @@ FAULTS = counter(
     "assay_faults", "Faults that were found. One that is seen again while it is open counts once.", "fault", "severity"
 )
 FAULTS_OPEN = gauge("assay_faults_open", "Faults that nothing has cleared.", "pool", "fault", "severity")
+NOT_JUDGED = gauge("assay_errors_not_judged", "Errors of watched drivers that no class of faults has.", "pool")
 FAULT_OLDEST = gauge("assay_fault_oldest_age_seconds", "Age of the oldest open fault.", "pool", "severity")
 TICKETS = counter("assay_tickets", "Tickets opened, reopened and closed.", "result")
 TICKETS_OPEN = gauge("assay_tickets_open", "Open tickets.", "severity")

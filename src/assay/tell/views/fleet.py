@@ -19,7 +19,8 @@ from assay.tell.views.node_status import STANDINGS, Standing, find_standing
 class NodeOnMap:
     """One node on the map. `since` is ISO 8601 UTC, `reason` that of its state; both "" if it was never observed.
 
-    `has_fault`: a fault is open that no repair has answered. `waits_for` are the jobs that it waits for.
+    `has_fault`: a fault is open that no repair has answered. `waits_for` are the jobs that it waits for. `unjudged`: how many
+    of its errors no class of faults has.
     """
 
     name: str
@@ -33,6 +34,7 @@ class NodeOnMap:
     reason: str = ""
     has_fault: bool = False
     waits_for: tuple[str, ...] = ()
+    unjudged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class FleetView:
     pools: Mapping[str, int]
     states: Mapping[str, int]
     sites: Mapping[str, tuple[RackOnMap, ...]] = field(default_factory=dict)
+    unjudged: tuple[int, int] = (0, 0)
+    """How many errors no class of faults has, and on how many of the nodes that are shown."""
 
 
 def list_cells(fleet: Fleet, states: Iterable[NodeState], unread: Collection[str] = frozenset()) -> list[NodeOnMap]:
@@ -115,7 +119,9 @@ def _make_cell(
     standing = find_standing(state, policies.get(state.state), is_unread=is_unread)
     has_fault = any(fault.is_open and not state.is_repaired(fault) for fault in state.faults)
     blockers = state.pending.blockers if state.pending else ()
-    return NodeOnMap(*place, standing, state.state, state.since, state.note or state.reason, has_fault, blockers)
+    return NodeOnMap(
+        *place, standing, state.state, state.since, state.note or state.reason, has_fault, blockers, state.unjudged
+    )
 
 
 def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilter = NO_FILTER) -> FleetView:
@@ -131,6 +137,7 @@ def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilt
         pools=Counter(cell.pool for cell in cells),
         states=Counter(cell.state for cell in cells if cell.state),
         sites=group_by_site(shown),
+        unjudged=(sum(cell.unjudged for cell in shown), sum(cell.unjudged > 0 for cell in shown)),
     )
 
 

@@ -81,10 +81,14 @@ NOTHING_NEXT = NextStep("", "", "")
 def tell_incidents(
     catalog: FaultCatalog | None, state: NodeState, serving: Collection[str], names: PartNames
 ) -> tuple[IncidentStory, ...]:
-    """Return the open incidents of a node, the worst first. `serving` are the states in service."""
+    """Return the open incidents of a node, the worst first. `serving` are the states in service.
+
+    What is only recorded is left out.
+    """
     if catalog is None or not any(fault.is_open for fault in state.faults):
         return ()
     opened = [each for each in list_incidents(catalog.fault_relations, state) if each.is_open]
+    opened = [each for each in opened if each.severity != "informational"]
     opened.sort(key=lambda incident: (SEVERITIES.index(incident.severity), incident.first_seen))
     return tuple(_tell_incident(catalog, state, incident, serving, names) for incident in opened)
 

@@ -19,7 +19,7 @@ from assay.decide.state.node_state import EffectRecord, NodeState
 from assay.model.decision import DecisionCause, DecisionTiming
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.facts import extend, fact, from_json, shown
-from assay.model.faults.fault_record import FaultBlame, FaultRecord, FaultSeverity
+from assay.model.faults.fault_record import NOT_JUDGED, FaultBlame, FaultRecord, FaultSeverity
 from assay.model.outcome import CheckVerdict
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.model.text.lists import format_count
@@ -442,6 +442,14 @@ def format_notes(answer: ExplainAnswer, now: datetime) -> Iterator[str]:
         yield f"{check} fails on {failure.subject}: {failure.reason} ({failure.why}){meaning}"
     if answer.rollout:
         yield from format_node_rollout(answer.rollout)
+    for fault in (fault for fault in answer.new_faults if fault.severity == "informational"):
+        times = f", {fault.count} times" if fault.count > 1 else ""
+        meaning = f" ({text})" if (text := format_code_meaning(fault.code, fault.detail)) else ""
+        name = f"{fault.fault_class} on {fault.subject}"
+        if fault.fault_class == NOT_JUDGED:
+            yield f"not judged{times}, no class has it: {fault.detail}"
+            continue
+        yield f"recorded, and asks for nothing: {name}{times}{meaning}"
     if held := answer.breaker:
         count = format_count(len(held.nodes), "node")
         yield f"the breaker of pool {held.pool} holds its answer back, with {count}; to clear it: {held.clear}"
