@@ -19,7 +19,7 @@ class LogMessage(NamedTuple):
     seconds since boot, if the log says so. `part`: the part that an event log names. `message_id`, `severity`: those of
     a Redfish entry. `host`, `boot`, `program`: who wrote the message, in which boot, "" if the log does not say.
     `seq`: the kernel's number of the message. `is_cut`: the log breaks off within it. `level`: the kernel's, from 0
-    (emergency) to 7; None if the log does not say.
+    (emergency) to 7; None if the log does not say. `lines`: it stands for so many lines of a storm.
     """
 
     text: str
@@ -35,6 +35,7 @@ class LogMessage(NamedTuple):
     seq: int | None = None
     is_cut: bool = False
     level: int | None = None
+    lines: int = 1
 
     @property
     def wall(self) -> float | None:

@@ -22,6 +22,7 @@ from assay.model.specs.node_settings import NodeSettings
 from assay.node.load_tools.dcgm import (
     LEVEL_SECONDS,
     find_plugin,
+    make_leaf,
     parse_dcgm_diag,
     parse_dcgm_mndiag,
     parse_dcgmproftester,
@@ -184,3 +185,12 @@ def test_a_part_that_runs_for_hours_has_hours() -> None:
     words = SlurmStepTransport(TransportContext(None)).wrap(node, ["python3", "-", "--active", "dcgm_diag_3"])
     (limit,) = (word for word in words if word.startswith("--time="))
     assert int(limit.removeprefix("--time=")) > LEVEL_SECONDS[3] / 60
+
+
+@pytest.mark.parametrize("where", ["warnings", "info"])
+def test_a_pass_beside_which_an_error_is_recorded_is_no_plain_pass(where):
+    """NVIDIA/DCGM issue 284: the memory could not be allocated, and the test passes."""
+    told = [{"warning": "Error using CUDA API cuMemAlloc: out of memory"}] if where == "warnings" else "Errors: 3"
+    leaf = make_leaf({"status": "Pass", where: told})
+    assert str(leaf["value"]).startswith("Pass, with a warning: ")
+    assert make_leaf({"status": "Pass", "info": "GPU 0 allocated 79 GB"}) == {"value": "Pass"}

@@ -99,4 +99,4 @@ def test_addresses_are_no_part_of_a_reason(one, other):
 
 @pytest.mark.parametrize(("verdict", "check"), [("fail", DRIVER), ("error", ""), ("skip", "")])
 def test_what_cannot_be_judged_has_one_cause_for_all_checks(verdict, check):
-    assert find_cause(DRIVER, verdict, "k001: no evidence", "k001") == (check, verdict, "0: no evidence")
+    assert find_cause(DRIVER, verdict, "k001: no evidence", "k001") == (check, verdict, "#: no evidence")

@@ -100,6 +100,9 @@ class SteadyClock:
         return self._untimed * LINE_S
 
 
+MOST_FAULTS = 4000
+FURTHER_PARTS = "further parts"
+"""What stands for the parts and hosts beyond so many faults: a log may name any number."""
 FaultOwner = Literal["hardware", "application", "driver", "operator"]
 NODE_SUBJECT = "node"
 
@@ -153,14 +156,14 @@ class LogFault:
     def see(self, message: LogMessage, at: float | None, code: NvlinkCode | None, times: int) -> None:
         """Count a line of so many errors; `at` is its time on the steady clock of the log."""
         settling = message.uptime_s is not None and message.uptime_s < self.settle_s
-        self.counter.add(at, not settling and (code is None or code.needs_action), times)
+        self.counter.add(at, not settling and (code is None or code.needs_action), times, message.lines)
         self.first, self.last = self.first or message.stamp, message.stamp or self.last
         self.detail, self.code = message.text, code
         self.last_at = at
         self.overridden_by = ""
         self.newest = message
-        self.lines += 1
-        self.settling += settling
+        self.lines += message.lines
+        self.settling += settling * message.lines
 
 
 @fact
@@ -216,6 +219,8 @@ class LogFaultCollector:
         Where a log has no times, sightings that stand near each other are of one event.
         """
         host, place = message.host, normalize_pci_address(part) or part.lower().rstrip(":.")
+        if len(self._faults) >= MOST_FAULTS and (host, name, place) not in self._faults:
+            host, part, place = "", FURTHER_PARTS, FURTHER_PARTS
         if host not in self._hosts:
             self._hosts[host] = SteadyClock(), FaultCorrelator(self._catalog)
         clock, correlator = self._hosts[host]
@@ -224,7 +229,7 @@ class LogFaultCollector:
         is_correlated, seen_at = near is not None and self._is_correlated(name, correlator), None
         if near is not None and is_correlated:
             if primary := self._find_primary(name, place, near, correlator, is_timed=at is not None):
-                self._faults[host, *primary].secondary[name] += 1
+                self._faults[host, *primary].secondary[name] += message.lines
                 return
             seen_at = correlator.last_seen(name, place)
             correlator.record(name, place, near)

@@ -11,7 +11,7 @@ from assay.model.facts import fact
 from assay.model.faults.fault_record import NOT_JUDGED
 from assay.model.faults.sightings import read_log_lines
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.model.specs.watched_lines import find_message_form
+from assay.model.text.message_form import find_message_form
 
 MOST_SEVERE = 0
 """The kernel's level that makes any message an error: what was recorded as one had an error's level or words."""

@@ -37,12 +37,13 @@ class FaultCounter:
             return cls(1, 3600, 5, recent, count)
         return cls(rule.count, rule.window_minutes * 60, rule.burst_seconds, recent, count)
 
-    def add(self, at: float | None, counts: bool = True, times: int = 1) -> None:
+    def add(self, at: float | None, counts: bool = True, times: int = 1, lines: int = 1) -> None:
         """Add a sighting; with `counts` False, it does not count towards the threshold.
 
         A sighting without a time is a burst of its own, within the window of all others. `times`: so many errors are
-        in its line, each of which counts.
+        in its line, each of which counts. It stands for so many `lines` of one second.
         """
+        times = times * lines if times > 1 or not self._burst else 1
         if at is None:
             self.count += times
             self.recent.extend([0.0] * min(times, self._needed) if counts else [])

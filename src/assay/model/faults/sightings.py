@@ -25,8 +25,8 @@ from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
 from assay.model.specs.log_patterns import FaultMention
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.nvlink_codes import NvlinkCode, decode_nvlink_xid
-from assay.model.specs.watched_lines import name_form
 from assay.model.text.lists import normalize_pci_address
+from assay.model.text.message_form import name_form
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_time, parse_time
 

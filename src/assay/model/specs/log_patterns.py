@@ -61,14 +61,16 @@ def compile_beginning(pattern: str, letters: int | None = 0) -> re.Pattern[str]:
 def find_search_words(pattern: str, heads: Iterable[str]) -> dict[str, list[str]]:
     """Return how logs are searched for messages that match `pattern`: by `begins` or `holds` of a KernelLogPattern.
 
-    A pattern that says how its messages begin is found by the heads that they may have. One that begins with any word,
-    such as that of any driver, is found by the longest text that it asks for.
+    A pattern that says how its messages begin is found by that, or by the heads that they may have. One that begins
+    with any word, such as that of any driver, is found by the longest text that it asks for.
     """
     items = list(parser.parse(pattern))
-    if _is_anchored(items) and (len(items) == 1 or items[1][0] in SAYS_BEGINNING):
-        begun = compile_beginning(pattern)
-        return {"begins": [head for head in heads if begun.fullmatch(head.replace(NUMBER, "0"))]}
     letters = "".join(chr(value) if kind is ops.LITERAL else "\n" for kind, value in _flatten(items))
+    if _is_anchored(items) and len(begun := letters[1:].partition("\n")[0]) >= LEAST_LETTERS:
+        return {"begins": [begun]}
+    if _is_anchored(items) and items[1:2] and items[1][0] in SAYS_BEGINNING:
+        beginning = compile_beginning(pattern)
+        return {"begins": [head for head in heads if beginning.fullmatch(head.replace(NUMBER, "0"))]}
     return {"holds": [max(letters.split("\n"), key=len)]}
 
 
@@ -278,8 +280,10 @@ class KernelLogMatcher:
         words = {word for _, line, _ in compiled for word in line.holds}
         self.holds: tuple[str, ...] = tuple(sorted(words))
         self.patterns = tuple((name, regex) for name, line, regex in compiled if not (line.begins or line.holds))
-        each = (f"({re.escape(head)})".replace(NUMBER, r"\d+") for head in self.begins)
-        self._head = re.compile("|".join(each), re.IGNORECASE)
+        by_letter: dict[str, list[int]] = {}
+        for place, head in enumerate(self.begins):
+            by_letter.setdefault(head[0].lower(), []).append(place)
+        self._heads = {letter: (self._join_heads(places), places) for letter, places in by_letter.items()}
         self._subsystems = [watched.find_subsystem(head) for head in self.begins] if watched else []
         # An XID is told by its number: what begins as any line of the driver does is not.
         self._by_head = [
@@ -298,6 +302,16 @@ class KernelLogMatcher:
         self._by_word = [
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
         ]
+
+    def _join_heads(self, places: Iterable[int]) -> re.Pattern[str]:
+        each = (f"({re.escape(self.begins[place])})".replace(NUMBER, r"\d+") for place in places)
+        return re.compile("|".join(each), re.IGNORECASE)
+
+    def _find_head(self, text: str) -> int:
+        """Return which of `begins` a message has, the longest of them; -1 for none."""
+        joined, places = self._heads.get(text[:1].lower(), (None, ()))
+        found = joined.match(text) if joined else None
+        return places[(found.lastindex or 0) - 1] if found else -1
 
     def _make_prefix_regex(self) -> str:
         """Return a regular expression for the beginnings of messages, also in lower case, as a tree for speed.
@@ -329,10 +343,10 @@ class KernelLogMatcher:
 
         `level` is the kernel's, None if the log does not say.
         """
-        head = self._head.match(text) if self._watched and not self.find_faults(text) else None
-        if self._watched is None or head is None or not self._watched.is_error(text, level):
+        if self._watched is None or self.find_faults(text) or not self._watched.is_error(text, level):
             return ""
-        return "" if self._noise.search(text) else self._subsystems[(head.lastindex or 0) - 1]
+        head = self._find_head(text)
+        return "" if head < 0 or self._noise.search(text) else self._subsystems[head]
 
     def is_cut(self, text: str) -> bool:
         """Whether a message ends with an XID or SXID with which a longer known one begins: `…: 7` may be 79.
@@ -358,8 +372,8 @@ class KernelLogMatcher:
 
     def breaks_off(self, text: str) -> bool:
         """Whether a message has the head of a fault's, and ends too early, where no words vary: `EDAC MC0: 1 U`."""
-        head = self._head.match(text)
-        return head is not None and any(cut.match(text) for cut in self._cut_by_head((head.lastindex or 0) - 1))
+        head = self._find_head(text)
+        return head >= 0 and any(cut.match(text) for cut in self._cut_by_head(head))
 
     def _list_beginnings(self, letters: int) -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
         """Of each head: what breaks off within it; the head; what breaks off within the whole pattern."""
@@ -376,8 +390,8 @@ class KernelLogMatcher:
         xid = _XID_WORD.search(text)
         if xid and (number := _XID_NUMBER.search(text, max(0, xid.start() - 1))):
             mentions.append(self._xid_mention(number, text))
-        head = self._head.match(text)
-        classes = self._by_head[(head.lastindex or 0) - 1] if head else ()
+        head = self._find_head(text)
+        classes = self._by_head[head] if head >= 0 else ()
         if classes:
             # conversions such as `%04x` stand where a message has its numbers: such a text is the source of a message
             plain, conversions = _CONVERSION.subn("", text) if "%" in text else (text, 0)

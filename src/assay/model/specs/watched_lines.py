@@ -11,8 +11,6 @@ from pydantic import AfterValidator, Field
 
 from assay.model.specs.spec_document import StrictModel
 
-LONGEST_PART = 48
-
 
 def _check_regex(pattern: str) -> str:
     try:
@@ -91,22 +89,3 @@ def join_as_tree(words: Collection[str]) -> str:
         rest.setdefault(word[0], set()).add(word[1:])
     branches = [re.escape(letter) + join_as_tree(ends) for letter, ends in rest.items()]
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
-
-
-_VARIES = re.compile(
-    r"[0-9a-f]{4,8}:[0-9a-f]{2}(?::[0-9a-f]{2})?(?:\.\d)?\b|\b0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{3,}\b"
-    r"|(?<![a-z])\d+|\d++(?!_|-[a-z]|[a-z]{2})",
-    re.IGNORECASE,
-)
-"""Addresses and numbers, in which messages of one form differ; not those in a driver's name: `mlx5_core`, `EXT4-fs`."""
-_SAME = re.compile(r"#(?:[-:.,/ ]?#)+")
-
-
-def find_message_form(text: str) -> str:
-    """Return the form of a message: its words, with `#` for each address and number."""
-    return _SAME.sub("#", _VARIES.sub("#", " ".join(text.split())))
-
-
-def name_form(text: str) -> str:
-    """Return the form of a message as the name of a part: `nvrm-rminitadapter-failed`."""
-    return "-".join(re.findall(r"[a-z]+", find_message_form(text).lower()))[:LONGEST_PART].rstrip("-")

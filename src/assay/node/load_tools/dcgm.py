@@ -57,7 +57,7 @@ TENSOR_ACTIVE = 1004  # DCGM_FI_PROF_PIPE_TENSOR_ACTIVE
 GPU_END = re.compile(r"TestField \d+ test PASSED")
 WORKERS_END = re.compile(r"^Skipping UnwatchFields\(\)", re.MULTILINE)
 """`GPU_END` is what dcgmproftester 4 prints at the end of each GPU, `WORKERS_END` an earlier one at its own end."""
-UBERGEMM_ERROR = re.compile(r"^.*\b(?:error|fail(?:ed|ure)?|abort\w*)\b.*$", re.MULTILINE | re.IGNORECASE)
+UBERGEMM_ERROR = re.compile(r"^.*\b(?:errors?|fail(?:ed|ure)?|abort\w*)\b.*$", re.MULTILINE | re.IGNORECASE)
 UBERGEMM_RATE = re.compile(r"^GFlops:\s*(\S+) GFlops\s*$", re.MULTILINE)
 WORKER_RATE = re.compile(r"^Worker (\d+):\d+ ?\[\d+\]: .*\(\s*(\S+) gflops\)", re.MULTILINE)
 WORKER_FAILED = re.compile(r"^.*(?:Test(?:ing)? Failed|Worker.*(?:fail|error)|Error).*$", re.MULTILINE | re.IGNORECASE)
@@ -180,7 +180,8 @@ def make_leaf(result: Mapping[str, Any]) -> ReadingTree:
     status = str(result.get("status", "")).strip().lower()
     warnings = quote_text("; ".join(_list_remarks(result, "warnings", "info")))
     if status in ("pass", "passed"):
-        beside = quote_text("; ".join(_list_remarks(result, "warnings")))
+        told = [remark for remark in _list_remarks(result, "info") if UBERGEMM_ERROR.search(remark)]
+        beside = quote_text("; ".join([*_list_remarks(result, "warnings"), *told]))
         return value(f"Pass, with a warning: {beside}" if beside else "Pass")
     if status in ("fail", "failed", "warn", "warning"):
         word = "Fail" if status.startswith("fail") else "Warn"

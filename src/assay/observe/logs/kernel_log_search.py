@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,11 +27,17 @@ StampParser = Callable[[str, datetime], ParsedStamp]
 """(a line's stamp, the time when the log was last written) → its time. Raises ValueError or OverflowError."""
 LINE = re.compile(rb"[^\n]+")
 LINE_ENDS = re.compile(rb"\r*\n\r*|\r+")
+STORM_LINE = re.compile(
+    rb"^([^\[\n]{0,99}\[ *\d+)\.\d+\] "
+    rb"(NVRM: Xid \([^)\n]*\): (?:\d\d?|1[0-3]\d),(?![^\n]* by previous)"
+    rb"|nvidia-nvswitch\d+: SXid \([^)\n]*\): \d+, \w|[^\n]*)|^[^\n]*",
+    re.MULTILINE,
+)
+"""When and what a line says. What follows the number of an SXid, or of an XID below 140, does not change it."""
+STORM_SHARE, STORM_BYTES, FEWEST_FOLDED = 0.5, 64 * 1024, 2
+"""So large a share of the lines of a piece, and of a piece so long, makes a storm."""
 HARD_BLANK = "\u00a0".encode()
 XID = re.compile(XID_ANYWHERE)
-XID_LETTER = b"X"
-MOST_LETTERS = 1000
-"""In a piece with more, the word is searched for."""
 COLOURS = re.compile(rb"\x1b\[[0-9;?]*[mK]")
 
 
@@ -170,6 +177,7 @@ class KernelLineSearch:
         self._dmesg = query.dmesg
         self._wants_all = query.every
         self._messages = MessageSearch(query.matcher, query.written_at)
+        self._times: dict[bytes, int] = {}
         heads = query.matcher.prefix_regex().encode()
         self._words = [word.encode() for word in query.matcher.holds]
         if form:
@@ -178,12 +186,20 @@ class KernelLineSearch:
             self._foreign = re.compile(rb"\n[^" + form.first_bytes + rb"\r\n]")
 
     def find_lines(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the lines of a chunk that may match, and those of another form, each once."""
+        """Yield the lines of a chunk that may match, and those of another form, each once.
+
+        Of a storm, what a second says again and again is told by the first and the last such line.
+        """
         if self._every:
             yield from (line[0] for line in LINE.finditer(chunk))
             return
+        offsets = self._find_offsets(chunk)
+        self._times = {}
+        if len(offsets) > STORM_SHARE * chunk.count(b"\n") and len(chunk) > STORM_BYTES:
+            chunk, self._times = fold_storm(chunk)
+            offsets = self._find_offsets(chunk)
         end = -1
-        for offset in sorted(self._find_offsets(chunk)):
+        for offset in sorted(offsets):
             if offset > end:
                 start = chunk.rfind(b"\n", 0, offset) + 1
                 end = chunk.find(b"\n", offset)
@@ -196,7 +212,7 @@ class KernelLineSearch:
             return self._messages.find_messages(line.decode(errors="replace"))
         message = self._form.parse_line(line, self._messages.written_at) if self._form else None
         if message and (self._messages.is_one_fault(message.text) or self._messages.is_unjudged(message)):
-            return (message,)
+            return (message._replace(lines=self._times[line]) if line in self._times else message,)
         text = line.decode(errors="replace")
         if self._form and not message and line.strip():
             self._tally.unreadable += 1
@@ -236,7 +252,7 @@ class KernelLineSearch:
         offsets = [] if is_dmesg else [match.end() for match in ERROR_LINE.finditer(chunk)]
         if not self._form or holds_written_line_ends(chunk) or not (is_dmesg or self._is_of_form(chunk)):
             return offsets + [match.start() for match in self._messages.head_bytes.finditer(chunk)]
-        offsets += find_xids(chunk)
+        offsets += [match.start() for match in XID.finditer(chunk)] if b"Xid" in chunk else []
         for word in self._words:
             offsets += [match.start() for match in re.finditer(re.escape(word), chunk)]
         if is_dmesg:
@@ -255,17 +271,22 @@ class KernelLineSearch:
         return True
 
 
-def find_xids(chunk: bytes) -> list[int]:
-    """Return where XIDs stand. Few logs hold many of their first letter, which is found faster than the word."""
-    places: list[int] = []
-    place = chunk.find(XID_LETTER)
-    for _ in range(MOST_LETTERS):
-        if place < 0:
-            return places
-        if XID.match(chunk, place):
-            places.append(place)
-        place = chunk.find(XID_LETTER, place + 1)
-    return places + [match.start() for match in XID.finditer(chunk, place)] if place >= 0 else places
+def fold_storm(chunk: bytes) -> tuple[bytes, dict[bytes, int]]:
+    """Return a piece without the lines that say within a second what others say, and for how many lines one stands.
+
+    The first and the last of them stay. The last one stands for all between.
+    """
+    lines = chunk.split(b"\n")
+    says = STORM_LINE.findall(chunk)
+    if len(says) != len(lines):
+        return chunk, {}
+    places = range(len(lines))
+    many, last = Counter(says), dict(zip(says, places, strict=True))
+    first = dict(zip(reversed(says), reversed(places), strict=True))
+    ends = {key: (first[key], last[key]) for key, count in many.items() if count > FEWEST_FOLDED}
+    kept = [place for place, key in zip(places, says, strict=True) if key not in ends or place in ends[key]]
+    times = {lines[end]: many[key] - 1 for key, (_, end) in ends.items()}
+    return b"\n".join([lines[place] for place in kept]), times
 
 
 def probe_lines(chunk: bytes) -> Iterator[int]:

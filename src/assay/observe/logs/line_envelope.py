@@ -222,6 +222,7 @@ ZONE = r" ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b"
 FACILITY = r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|res\d+|local\d)"
 LEVEL = rf"(?P<level>{'|'.join(LEVELS)})"
 DELTA = r"(?: +<[^>]*>)?"
+PRIORITY_5424 = rf"(?:<(?P<level>\d+)>|(?=1 {ISO}))"
 DATA_5424 = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
 LABEL = re.compile(r'([\w.]{1,64})="([^"]{0,255})"')
 FLUENT_TAG, FLUENT_TIME = r"\[\d+\] [\w.*-]+: ", r"1\d{9}(?:\.\d{1,9})?"
@@ -232,8 +233,7 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
     (re.compile(pattern), take)
     for pattern, take in (
         (
-            rf"(?:<(?P<level>\d+)>|(?=1 {ISO}))1 (?P<stamp>\S+) "
-            rf"(?P<host>\S+) (?P<program>\S+) \S+ \S+ {DATA_5424} ?\ufeff?",
+            rf"{PRIORITY_5424}1 (?P<stamp>\S+) (?P<host>\S+) (?P<program>\S+) \S+ \S+ {DATA_5424} ?\ufeff?",
             _take_5424,
         ),
         (r"<(?P<level>\d{1,3})>", _take_level),

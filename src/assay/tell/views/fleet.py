@@ -19,8 +19,8 @@ from assay.tell.views.node_status import STANDINGS, Standing, find_standing
 class NodeOnMap:
     """One node on the map. `since` is ISO 8601 UTC, `reason` that of its state; both "" if it was never observed.
 
-    `has_fault`: a fault is open that no repair has answered. `waits_for` are the jobs that it waits for. `unjudged`: how many
-    of its errors no class of faults has.
+    `has_fault`: a fault is open that no repair has answered. `waits_for` are the jobs that it waits for. `unjudged`:
+    how many of its errors no class of faults has.
     """
 
     name: str

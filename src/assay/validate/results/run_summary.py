@@ -6,13 +6,12 @@ reason names. The lines of `assay results`, those of `--compare`, and the cards 
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,15 +19,12 @@ from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.schema import deciding_condition
 from assay.model.outcome import VERDICTS, CheckVerdict, Outcome, SuiteRun
 from assay.model.text.lists import format_count
+from assay.model.text.message_form import find_message_form
 from assay.validate.results.outcome_filter import NO_FILTER, FilterSql, OutcomeFilter, compile_filter
 from assay.validate.results.stale import find_stale_evidence
 
 UNKNOWN_VERDICTS = ("error", "skip")
 """Verdicts for which one cause, such as a dead collector, often affects many checks of a node."""
-_ADDRESSES = re.compile(r"\b[0-9a-fA-F]{2,}(?::[0-9a-fA-F]{2,})+(?:\.[0-9a-fA-F]+)?\b")
-"""Addresses of PCI devices and of network ports, whose parts need not hold a digit."""
-_NUMBERS = re.compile(r"\b\w*(?:\d\w*|(?<=\d)[.,](?=\d))+")
-"""Numbers, and words with a digit: GUIDs, serial numbers, digests, `gpu3`."""
 VERDICT_PHRASES: dict[CheckVerdict, str] = {
     "pass": "passed",
     "fail": "failed",
@@ -53,13 +49,8 @@ def find_cause(check: str, verdict: CheckVerdict | str, reason: str, node: str, 
 
 
 def normalise_reason(reason: str | None, node: str) -> str:
-    """Return a reason with 0 for what differs between nodes: the node's name, addresses, and words with digits."""
-    return _normalise_numbers((reason or "").replace(node, "0") if node else reason or "")
-
-
-@lru_cache(4096)
-def _normalise_numbers(reason: str) -> str:
-    return _NUMBERS.sub("0", _ADDRESSES.sub("0", reason))
+    """Return the form of a reason, without the node's name: what differs between nodes, addresses and numbers, is #."""
+    return find_message_form((reason or "").replace(node, "0") if node else reason or "")
 
 
 @dataclass(frozen=True, slots=True)
