@@ -22,9 +22,9 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.fault_record import NOT_JUDGED
+from assay.model.log_message import find_message_form, name_form
 from assay.model.reading import value
 from assay.model.specs.fault_catalog import FaultCatalog, merge_catalogs
-from assay.model.text.message_form import find_message_form, name_form
 from assay.tell.views.fleet import build_fleet_view, list_cells
 from tests.support.places import ROOT
 

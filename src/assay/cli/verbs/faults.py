@@ -232,6 +232,6 @@ def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: Fa
             continue
         for mention in mentions:
             code = find_nvlink_code(catalog, mention, message.text)
-            collector.add(mention.name, mention.part or mention.pci, message, code, mention.count)
+            collector.add(mention.name, mention.part or mention.pci, message, code, mention.errors)
         if message.is_of_kernel and (subsystem := matcher.find_unjudged(message.text, message.level)):
             collector.unjudged.add(subsystem, message.text, message.host, message.lines)

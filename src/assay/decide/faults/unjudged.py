@@ -10,8 +10,8 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.facts import fact
 from assay.model.faults.fault_record import NOT_JUDGED
 from assay.model.faults.sightings import read_log_lines
+from assay.model.log_message import find_message_form
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.model.text.message_form import find_message_form
 
 MOST_SEVERE = 0
 """The kernel's level that makes any message an error: what was recorded as one had an error's level or words."""

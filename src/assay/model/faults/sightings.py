@@ -19,14 +19,13 @@ from typing import Any, NamedTuple
 
 from assay.model.evidence import EARLIEST_TIME, LATEST_TIME, EvidenceDocument
 from assay.model.faults.fault_record import NOT_JUDGED
-from assay.model.log_message import GPU_INTRODUCTION, LogMessage
+from assay.model.log_message import GPU_INTRODUCTION, LogMessage, name_form
 from assay.model.outcome import Outcome, RecordedOutcome, read_part
 from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
 from assay.model.specs.log_patterns import FaultMention
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.nvlink_codes import NvlinkCode, decode_nvlink_xid
 from assay.model.text.lists import normalize_pci_address
-from assay.model.text.message_form import name_form
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_time, parse_time
 
@@ -184,7 +183,7 @@ def find_kernel_sightings(
             code, part = find_nvlink_code(catalog, mention, text), _resolve_part(mention, parts, drives)
             shown = shorten(text)
             detail, counts = (f"{shown} [{code}]", code.needs_action) if code else (shown, True)
-            yield FaultSighting(mention.name, part, at, detail, source, mark, uptime_s, counts, mention.count)
+            yield FaultSighting(mention.name, part, at, detail, source, mark, uptime_s, counts, mention.errors)
 
 
 def shorten(text: str) -> str:

@@ -239,13 +239,13 @@ LEAST_AFTER_WORDS = 3
 class FaultMention(NamedTuple):
     """A fault that a message names, and where: at a PCI address, or on a named part; "" if not given.
 
-    `count`: how many errors the message itself tells of.
+    `errors`: how many the message itself tells of.
     """
 
     name: str
     pci: str = ""
     part: str = ""
-    count: int = 1
+    errors: int = 1
 
 
 class KernelLogMatcher:
@@ -283,7 +283,11 @@ class KernelLogMatcher:
         by_letter: dict[str, list[int]] = {}
         for place, head in enumerate(self.begins):
             by_letter.setdefault(head[0].lower(), []).append(place)
-        self._heads = {letter: (self._join_heads(places), places) for letter, places in by_letter.items()}
+        each = [f"({re.escape(head)})".replace(NUMBER, r"\d+") for head in self.begins]
+        self._heads = {
+            letter: (re.compile("|".join(each[place] for place in places), re.IGNORECASE), places)
+            for letter, places in by_letter.items()
+        }
         self._subsystems = [watched.find_subsystem(head) for head in self.begins] if watched else []
         # An XID is told by its number: what begins as any line of the driver does is not.
         self._by_head = [
@@ -303,15 +307,11 @@ class KernelLogMatcher:
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
         ]
 
-    def _join_heads(self, places: Iterable[int]) -> re.Pattern[str]:
-        each = (f"({re.escape(self.begins[place])})".replace(NUMBER, r"\d+") for place in places)
-        return re.compile("|".join(each), re.IGNORECASE)
-
     def _find_head(self, text: str) -> int:
         """Return which of `begins` a message has, the longest of them; -1 for none."""
-        joined, places = self._heads.get(text[:1].lower(), (None, ()))
-        found = joined.match(text) if joined else None
-        return places[(found.lastindex or 0) - 1] if found else -1
+        joined, places = self._heads.get(text[:1].lower(), (None, []))
+        match = joined.match(text) if joined else None
+        return places[(match.lastindex or 0) - 1] if match else -1
 
     def _make_prefix_regex(self) -> str:
         """Return a regular expression for the beginnings of messages, also in lower case, as a tree for speed.
@@ -406,8 +406,9 @@ class KernelLogMatcher:
 
     def _xid_mention(self, number: re.Match[str], text: str) -> FaultMention:
         gpu, xid, switch, sxid, mild, quoted, device = number.groups()
-        if quoted or (xid and (cause := _CAUSE.search(text, number.end()))):
-            named = int(quoted or cause[1])
+        cause = _CAUSE.search(text, number.end()) if xid else None
+        if quoted or cause:
+            named = int(cause[1] if cause else quoted)
             return FaultMention(self._name_number(f"gpu.xid.{named}", UNKNOWN_XID), gpu or "", device or "")
         if xid is None:
             unknown = UNKNOWN_SXID if mild else UNKNOWN_FATAL_SXID
@@ -426,16 +427,14 @@ def is_truncated_xid(text: str) -> bool:
     return _XID_ANNOUNCED.search(text) is not None and _XID_NUMBER.search(text) is None
 
 
-def _find_group(groups: Mapping[str, str | None], name: str) -> str:
-    """Return what the first of the groups `name`, `name2`, ... holds, "" where none does."""
-    return next((text for group, text in groups.items() if text and group.startswith(name)), "")
-
-
 def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -> list[FaultMention]:
     mentions = []
     for name, regex in classes:
         if match := regex.search(text):
             groups = match.groupdict()
-            pci, part = (_find_group(groups, kind) for kind in ("pci", "part"))
+            pci, part = (
+                next((text for group, text in groups.items() if text and group.startswith(kind)), "")
+                for kind in ("pci", "part")
+            )
             mentions.append(FaultMention(name, pci, part, max(1, int(groups.get("count") or 1))))
     return mentions

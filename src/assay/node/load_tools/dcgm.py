@@ -180,8 +180,8 @@ def make_leaf(result: Mapping[str, Any]) -> ReadingTree:
     status = str(result.get("status", "")).strip().lower()
     warnings = quote_text("; ".join(_list_remarks(result, "warnings", "info")))
     if status in ("pass", "passed"):
-        told = [remark for remark in _list_remarks(result, "info") if UBERGEMM_ERROR.search(remark)]
-        beside = quote_text("; ".join([*_list_remarks(result, "warnings"), *told]))
+        errors = [remark for remark in _list_remarks(result, "info") if UBERGEMM_ERROR.search(remark)]
+        beside = quote_text("; ".join([*_list_remarks(result, "warnings"), *errors]))
         return value(f"Pass, with a warning: {beside}" if beside else "Pass")
     if status in ("fail", "failed", "warn", "warning"):
         word = "Fail" if status.startswith("fail") else "Warn"

@@ -80,19 +80,19 @@ class KernelLogForm:
         match = self.line.match(line)
         if match is None:
             return None
-        said = {name: text.decode(errors="replace") for name, text in match.groupdict(b"").items()}
+        groups = {name: text.decode(errors="replace") for name, text in match.groupdict(b"").items()}
         try:
-            at, stamp = self.stamp(said["stamp"], written_at)
+            at, stamp = self.stamp(groups["stamp"], written_at)
         except (ValueError, OverflowError):
             return None
-        level, seq, uptime = said.get("level") or said.get("level_name"), said.get("seq"), said.get("uptime")
+        level, seq, uptime = groups.get("level") or groups.get("level_name"), groups.get("seq"), groups.get("uptime")
         return LogMessage(
-            unescape(said["text"]),
+            unescape(groups["text"]),
             at,
             stamp,
             float(uptime) if uptime else at if self.from_boot else None,
-            host=said.get("host", ""),
-            program=said.get("program", ""),
+            host=groups.get("host", ""),
+            program=groups.get("program", ""),
             seq=int(seq) if seq else None,
             level=parse_log_level(level) if level else None,
         )
@@ -277,14 +277,14 @@ def fold_storm(chunk: bytes) -> tuple[bytes, dict[bytes, int]]:
     The first and the last of them stay. The last one stands for all between.
     """
     lines = chunk.split(b"\n")
-    says = STORM_LINE.findall(chunk)
-    if len(says) != len(lines):
+    keys = STORM_LINE.findall(chunk)
+    if len(keys) != len(lines):
         return chunk, {}
     places = range(len(lines))
-    many, last = Counter(says), dict(zip(says, places, strict=True))
-    first = dict(zip(reversed(says), reversed(places), strict=True))
+    many, last = Counter(keys), dict(zip(keys, places, strict=True))
+    first = dict(zip(reversed(keys), reversed(places), strict=True))
     ends = {key: (first[key], last[key]) for key, count in many.items() if count > FEWEST_FOLDED}
-    kept = [place for place, key in zip(places, says, strict=True) if key not in ends or place in ends[key]]
+    kept = [place for place, key in zip(places, keys, strict=True) if key not in ends or place in ends[key]]
     times = {lines[end]: many[key] - 1 for key, (_, end) in ends.items()}
     return b"\n".join([lines[place] for place in kept]), times
 

@@ -170,10 +170,10 @@ def list_fault_series(source: MetricSource) -> Iterator[Series]:
     ]
     labels = ((pool, fault.fault_class, fault.severity) for pool, fault in faults)
     yield from count_series(families.FAULTS_OPEN, labels)
-    unjudged = Counter[tuple[str, ...]]()
+    unjudged = Counter[str]()
     for state in source.states.values():
-        unjudged[(source.pool_names[state.node],)] += state.unjudged
-    yield from _count(families.NOT_JUDGED, unjudged)
+        unjudged[source.pool_names[state.node]] += state.unjudged
+    yield from (Series(families.NOT_JUDGED, (pool,), count) for pool, count in sorted(unjudged.items()))
     since = (((pool, fault.severity), parse_epoch_seconds(fault.first_seen)) for pool, fault in faults)
     yield from oldest_series(families.FAULT_OLDEST, since, source.now_s)
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.schema import deciding_condition
+from assay.model.log_message import find_message_form
 from assay.model.outcome import VERDICTS, CheckVerdict, Outcome, SuiteRun
 from assay.model.text.lists import format_count
-from assay.model.text.message_form import find_message_form
 from assay.validate.results.outcome_filter import NO_FILTER, FilterSql, OutcomeFilter, compile_filter
 from assay.validate.results.stale import find_stale_evidence
 
