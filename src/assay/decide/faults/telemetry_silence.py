@@ -110,11 +110,16 @@ def list_unread(
         policy = policy_of.get(state.state)
         if policy is None or state.unsettled_effects:
             continue
-        earliest = (now - silence_deadline(policy.silence, "probe")).timestamp()
         at = answered.get((state.node, "probe"))
-        if (at or 0.0) < earliest and parse_epoch_seconds(state.since) < earliest:
+        if is_silent(policy.silence, "probe", at or 0.0, state.since, now.timestamp()):
             unread[state.node] = format_time(datetime.fromtimestamp(at, now.tzinfo)) if at else ""
     return unread
+
+
+def is_silent(silence: SilenceLimits, source: str, answered_s: float, since: str, now_s: float) -> bool:
+    """Whether a source gave no answer for too long, and the node's state, which began `since`, is as old."""
+    earliest = now_s - silence_deadline(silence, source).total_seconds()
+    return answered_s < earliest and parse_epoch_seconds(since) < earliest
 
 
 def silence_deadline(silence: SilenceLimits, source: str) -> timedelta:

@@ -21,7 +21,7 @@ from assay.act.loop.pass_log import read_passes
 from assay.act.loop.projections import read_unknown_jobs
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, compute_due_tasks, list_schedule_lines
 from assay.act.schedules.slot_runner import read_schedule_history
-from assay.decide.faults.telemetry_silence import silence_deadline
+from assay.decide.faults.telemetry_silence import is_silent
 from assay.decide.moves.held_answers import BREAKER_CAUSE
 from assay.decide.moves.manual_moves import SCHEDULER_SILENT
 from assay.decide.rollouts.rollout_history import Rollout
@@ -348,7 +348,12 @@ class TelemetrySources:
         answered, expected = heard.last_answers(), list_expected_nodes(source)
         must_answer = [(key, labels) for key, labels in self._sources if key[0] in expected]
         yield from _count(families.SOURCES, Counter(labels for _, labels in must_answer))
-        silent = _count_silent(source, must_answer, answered)
+        limits, now_s = source.context.policy.silence, source.now_s
+        silent = Counter(
+            labels
+            for key, labels in must_answer
+            if is_silent(limits, labels[1], answered.get(key, 0.0), source.states[key[0]].since, now_s)
+        )
         yield from _count(families.SOURCES_SILENT, Counter({labels: silent[labels] for _, labels in must_answer}))
         known = ((labels, answered[key]) for key, labels in must_answer if key in answered)
         yield from oldest_series(families.SOURCE_OLDEST, known, source.now_s)
@@ -361,21 +366,6 @@ def list_expected_nodes(source: MetricSource) -> set[str]:
     """Return the nodes that must be heard: their state asks for checks, and no effect may have shut them down."""
     states = {name for name, state in source.context.policy.states.items() if state.watch or state.requires}
     return {name for name, state in source.states.items() if state.state in states and not state.unsettled_effects}
-
-
-def _count_silent(
-    source: MetricSource, sources: Iterable[tuple[NodeSource, PoolSource]], answered: Mapping[NodeSource, float]
-) -> Counter[PoolSource]:
-    """Count the sources without an answer for too long; the time counts from the begin of the node's state."""
-    silence, silent = source.context.policy.silence, Counter[PoolSource]()
-    earliest = {
-        name: source.now_s - silence_deadline(silence, name).total_seconds() for name in ("agent", "probe", "bmc")
-    }
-    for key, labels in sources:
-        before = earliest[labels[1]]
-        if answered.get(key, 0.0) < before and parse_epoch_seconds(source.states[key[0]].since) < before:
-            silent[labels] += 1
-    return silent
 
 
 def _count(family: Family, counts: Counter[PoolSource]) -> Iterator[Series]:
