@@ -120,7 +120,8 @@ def _rename_rows(
     def resolve(digits: str, port: str) -> tuple[str, str]:
         owner, added = owners.get(digits, (digits, 0))
         if digits in renumbered:
-            return owner, _renumber(int(port), discovery.split, split)
+            cage, part = divmod(int(port) - 1, discovery.split)
+            return owner, str(cage * split + part + 1 if part < split else UNDESIGNED_PORTS + int(port))
         return owner, str(int(port) + added) if added else port
 
     designed = topology.rows
@@ -139,11 +140,6 @@ def _rename_rows(
             if len(device_rows) > 1:
                 device_rows.sort(key=lambda row: int(row[0]))
     return rows, left_out // 2
-
-
-def _renumber(port: int, seen: int, designed: int) -> str:
-    cage, part = divmod(port - 1, seen)
-    return str(cage * designed + part + 1 if part < designed else UNDESIGNED_PORTS + port)
 
 
 def _fill_rates(rows: PortRows, designed: PortRows) -> PortRows:

@@ -114,7 +114,7 @@ def _split_hosts(text: str) -> Iterator[tuple[str, Any]]:
         yield from zip(headed[::2], headed[1::2], strict=True)
         return
     if text.lstrip().startswith(("{", "[")):
-        documents = json.loads(text) if _is_whole(text) else None
+        documents = json.loads(text) if text.rstrip().endswith(("}", "]")) else None
         if isinstance(documents, dict) and documents and all(map(_is_part, documents.values())):
             yield from ((_shorten(host), part) for host, part in documents.items())
         else:
@@ -128,10 +128,6 @@ def _split_hosts(text: str) -> Iterator[tuple[str, Any]]:
             host, rest = match.groups() if match else ("", line)
         lines_of[host].append(rest)
     yield from ((_shorten(host), "\n".join(lines)) for host, lines in lines_of.items())
-
-
-def _is_whole(text: str) -> bool:
-    return text.rstrip().endswith(("}", "]"))
 
 
 def _is_part(part: Any) -> bool:
