@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
+from assay.declare.home import Home
 from assay.declare.loader import load_fleet
 from assay.lab.faults.injection import FAULTS
-from assay.lab.scenario import ScenarioStep, load_scenario
+from assay.lab.scenario import LabScenario, ScenarioStep, load_scenario
+from assay.lab.scenario_player import ScenarioPlayer, TourReporter
 from assay.model.errors import AssayError
 from tests.support.places import ROOT
 
@@ -55,6 +59,23 @@ def test_a_file_that_is_not_there_is_trouble_and_no_traceback(tmp_path: Path) ->
         load_scenario(tmp_path / "none.yaml")
 
 
+def test_a_round_waits_for_the_burn_ins_of_its_nodes(tmp_path: Path) -> None:
+    """Hours that pass are worked through meanwhile: what is about other nodes goes on."""
+    done: list[object] = []
+
+    def run(words: Sequence[str], _: object) -> CompletedProcess[str]:
+        done.append(words[0])
+        return CompletedProcess(words, 0, "", "")
+
+    home = Home(tmp_path, "lab")
+    player = ScenarioPlayer(home, load_fleet(ROOT), TourReporter(), run)
+    player.burn_ins.append(done.append)
+    chapter = {"title": "a", "steps": [{"assay": ["status"]}, {"reconcile": {"nodes": ["n0001"]}}]}
+    story = {"kind": "Scenario", "name": "x", "owner": "y", "start": "now", "rate": 1, "chapters": [chapter]}
+    assert player.play(LabScenario.model_validate(story))
+    assert done == ["status", ["n0001"], "reconcile"]
+
+
 def test_a_step_does_one_thing() -> None:
     with pytest.raises(ValueError, match="exactly one"):
-        ScenarioStep.model_validate({"advance_hours": 1.0, "this_machine": True})
+        ScenarioStep.model_validate({"advance_hours": 1.0, "assay": ["status"]})

@@ -41,20 +41,6 @@ STOP_DEADLINE_S = 10.0
 POLL_S = 0.2
 
 
-def prepare_lab(
-    fleet: Fleet,
-    world: LabWorld,
-    start: datetime,
-    rate: float,
-    scenario: LabScenario | None,
-    with_files: Collection[str] = (),
-) -> None:
-    """Make the world as `build_world` does, and plant the scenario's faults."""
-    build_world(fleet, world, start, rate, with_files)
-    for step in scenario.plant if scenario else ():
-        inject_fault(world, step.fault, step.node, step.arguments)
-
-
 def start_lab(world: LabWorld) -> None:
     """Start the lab's process and wait until every virtual part answers.
 
@@ -96,9 +82,10 @@ def build_world(
     world: LabWorld,
     start: datetime,
     rate: float = DEFAULT_CLOCK_RATE,
+    scenario: LabScenario | None = None,
     with_files: Collection[str] = (),
 ) -> None:
-    """Make every node of the fleet, healthy and booted at lab time `start`, and cable the fabrics as designed.
+    """Make every node of the fleet booted at lab time `start`, cable the fabrics, and plant the scenario's faults.
 
     Only the nodes `with_files` (none: all) can be read and changed; a thousand files each are most of the work.
     """
@@ -115,6 +102,8 @@ def build_world(
                 pass  # this renders its files
     if designs := [design for design in fleet.designs.values() if not design.nvlink]:
         lay_cables(world, *(compile_topology(design, fleet) for design in designs))
+    for step in scenario.plant if scenario else ():
+        inject_fault(world, step.fault, step.node, step.arguments)
 
 
 def delete_lab(home: Home) -> list[str]:
@@ -163,25 +152,30 @@ def kill_marked_processes(home: Path) -> None:
         time.sleep(0.02)
 
 
-def let_time_pass(world: LabWorld, step: timedelta, tell: Callable[[str], object] = lambda _: None) -> None:
-    """Move the lab's clock forward, and wait until each burn-in has done these hours or has ended.
+def let_time_pass(
+    world: LabWorld, step: timedelta, tell: Callable[[str], object] = lambda _: None
+) -> Callable[[Collection[str]], None]:
+    """Move the lab's clock forward. The answer waits until the burn-ins of nodes have done these hours or have ended.
 
     `tell` gets a line about a wait. Each part of a phase runs twice or more.
     """
     folders = {node: BurnInFolder(NodeRoot(str(world.folder(node) / "root"))) for node in world.nodes()}
     supervisors = {node: folder.read_text(LOCK) for node, folder in folders.items()}
-    running = _find_running(world, supervisors)
-    ends = {node: folders[node].read_clock() + step.total_seconds() for node in running}
-    if running:
-        tell(f"{', '.join(running)}: under load for {step.total_seconds() / 3600:g} h; this takes some minutes")
+    ends = {node: folders[node].read_clock() + step.total_seconds() for node in _find_running(world, supervisors)}
+    if ends:
+        tell(f"{', '.join(ends)}: under load for {step.total_seconds() / 3600:g} h; this takes some minutes")
     world.jump(step)
-    while running := [node for node in _find_running(world, supervisors) if folders[node].read_clock() < ends[node]]:
-        time.sleep(POLL_S)
+
+    def wait(nodes: Collection[str]) -> None:
+        while late := [node for node in ends if node in nodes and folders[node].read_clock() < ends[node]]:
+            if not _find_running(world, {node: supervisors[node] for node in late}):
+                return
+            time.sleep(POLL_S)
+
+    return wait
 
 
 def _find_running(world: LabWorld, supervisors: dict[str, str]) -> list[str]:
     """Return the nodes whose supervisor lives. `supervisors`: its process id by node, "" for none."""
-    if not any(supervisors.values()):
-        return []
-    alive = {str(process) for process in list_marked_processes(world.home)}
+    alive = {str(process) for process in list_marked_processes(world.home)} if any(supervisors.values()) else set()
     return [node for node, process in supervisors.items() if process in alive]

@@ -34,34 +34,12 @@ class InjectStep(StrictModel):
     arguments: dict[str, int | float | str] = Field(default={}, alias="with")
 
 
-class SwapStep(StrictModel):
-    """Two rail cables swapped at their node ends, such as `n0005/mlx5_3`. A second swap repairs it."""
-
-    a: str
-    b: str
-
-
 class JobStep(StrictModel):
     """A customer's job on a node, which ends after `hours` lab hours."""
 
     node: str
     name: str
     hours: float
-
-
-class CertifyStep(StrictModel):
-    """A person certifies that a node is inspected and cabled."""
-
-    node: str
-    reason: str
-
-
-class MoveStep(StrictModel):
-    """A person sends a node to a state (`assay move`)."""
-
-    node: str
-    to: str
-    reason: str
 
 
 class ReconcileStep(StrictModel):
@@ -94,17 +72,13 @@ class ExpectStep(StrictModel):
 
 
 class ScenarioStep(StrictModel):
-    """One step of a chapter: exactly one of these keys."""
+    """One step of a chapter: exactly one of these keys. A `reconcile` waits until its nodes' burn-ins did the hours."""
 
     inject: InjectStep | None = None
-    swap: SwapStep | None = None
     job: JobStep | None = None
-    certify: CertifyStep | None = None
-    move: MoveStep | None = None
     advance_hours: float | None = None
     reconcile: ReconcileStep | None = None
-    this_machine: bool | None = None
-    show: list[str] | None = Field(default=None, description="a command of assay, whose answer is shown")
+    assay: list[str] | None = Field(default=None, description="a command, whose answer is shown")
     expect: ExpectStep | None = None
 
     @model_validator(mode="after")
@@ -112,11 +86,6 @@ class ScenarioStep(StrictModel):
         if len(self.model_fields_set) != 1:
             raise ValueError(f"a step has exactly one key; this one has {sorted(self.model_fields_set) or 'none'}")
         return self
-
-    @property
-    def action(self) -> str:
-        """The step's key."""
-        return next(iter(self.model_fields_set))
 
 
 class ScenarioChapter(StrictModel):

@@ -8,27 +8,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import chain
 
 from assay.declare.home import CONTEXT_VARIABLE, Home
-from assay.lab.fabric.cabling import swap_cables
 from assay.lab.faults.injection import inject_fault
 from assay.lab.process_control import let_time_pass
 from assay.lab.scenario import (
-    CertifyStep,
     ExpectationResult,
     ExpectStep,
     InjectStep,
     JobStep,
     LabScenario,
-    MoveStep,
     ReconcileStep,
-    ScenarioChapter,
     ScenarioObservation,
     ScenarioStep,
-    SwapStep,
     check_expectations,
 )
 from assay.lab.scheduler import LabScheduler
@@ -64,7 +60,7 @@ CommandRunner = Callable[[Sequence[str], Callable[[str], None]], subprocess.Comp
 class ScenarioPlayer:
     """Plays a scenario in the lab whose home this is; it must be up.
 
-    `missed` is (chapter, result).
+    `missed` is (chapter, result). `burn_ins`: for each jump of the clock, what waits for the burn-ins of nodes.
     """
 
     home: Home
@@ -72,6 +68,7 @@ class ScenarioPlayer:
     reporter: TourReporter
     run: CommandRunner
     missed: list[tuple[str, ExpectationResult]] = field(default_factory=list)
+    burn_ins: list[Callable[[Collection[str]], None]] = field(default_factory=list)
 
     @property
     def world(self) -> LabWorld:
@@ -82,50 +79,36 @@ class ScenarioPlayer:
         """Play every chapter; return whether all expectations were met."""
         for number, chapter in enumerate(scenario.chapters, 1):
             self.reporter.begin_chapter(number, chapter.title)
-            self._play_chapter(chapter)
-        return not self.missed
-
-    def _play_chapter(self, chapter: ScenarioChapter) -> None:
-        for step in chapter.steps:
-            for result in self._play_step(step):
+            for result in chain.from_iterable(map(self._play_step, chapter.steps)):
                 self.reporter.show_result(result)
                 if not result.met:
                     self.missed.append((chapter.title, result))
+        return not self.missed
 
     def _play_step(self, step: ScenarioStep) -> list[ExpectationResult]:
-        if step.reconcile:
-            return self._reconcile(step.reconcile)
-        if step.expect:
-            return self._check(step.expect)
-        self._act(step)
-        return []
-
-    def _act(self, step: ScenarioStep) -> None:
         match step:
+            case ScenarioStep(reconcile=ReconcileStep() as order):
+                return self._reconcile(order)
+            case ScenarioStep(expect=ExpectStep() as expected):
+                return self._check(expected)
             case ScenarioStep(inject=InjectStep() as inject):
                 arguments = "".join(f" {name}={content}" for name, content in inject.arguments.items())
                 self.reporter.begin_step(f"the lab plants {inject.fault}{arguments} on {inject.node}")
                 inject_fault(self.world, inject.fault, inject.node, inject.arguments)
-            case ScenarioStep(swap=SwapStep(a=a, b=b)):
-                self.reporter.begin_step(f"somebody swaps the cables of {a} and {b}")
-                swap_cables(self.world, a, b)
             case ScenarioStep(job=JobStep() as job):
                 self.reporter.begin_step(f"a customer's job {job.name} starts on {job.node} for {job.hours:g} h")
                 scheduler = LabScheduler(self.fleet.nodes[job.node].settings)
                 scheduler.place(job.name, "customer", job.node, job.hours * 3600)
-            case ScenarioStep(certify=CertifyStep(node=node, reason=reason)):
-                self._run_assay("certify", node, "--reason", reason)
-            case ScenarioStep(move=MoveStep() as move):
-                self._run_assay("move", move.node, move.to, "--reason", move.reason)
             case ScenarioStep(advance_hours=float() as hours):
                 self.reporter.begin_step(f"{hours:g} hours pass")
-                let_time_pass(self.world, timedelta(hours=hours))
-            case ScenarioStep(this_machine=bool()):
-                self._run_assay("observe", "--here")
-            case ScenarioStep(show=list() as words):
+                self.burn_ins.append(let_time_pass(self.world, timedelta(hours=hours)))
+            case ScenarioStep(assay=list() as words):
                 self._run_assay(*words)
+        return []
 
     def _reconcile(self, step: ReconcileStep) -> list[ExpectationResult]:
+        for wait in self.burn_ins:
+            wait(step.nodes or self.world.nodes())
         options = [*(f"--node={node}" for node in step.nodes), *(["--settle"] if step.settle else [])]
         if step.kill_in_flash:
             return [self._kill_in_flash(step.kill_in_flash, options)]
@@ -133,9 +116,7 @@ class ScenarioPlayer:
         return []
 
     def _kill_in_flash(self, node: str, options: list[str]) -> ExpectationResult:
-        self.reporter.begin_step(
-            f"$ assay reconcile --once {' '.join(options)}   … and SIGKILL while the BMC of {node} flashes"
-        )
+        self.reporter.begin_step(f"$ assay reconcile --once {' '.join(options)}   … SIGKILL while {node}'s BMC flashes")
         process = subprocess.Popen(
             [sys.executable, "-m", "assay", *self._words("reconcile", "--once", *options)],
             env=os.environ | {CONTEXT_VARIABLE: "lab"},

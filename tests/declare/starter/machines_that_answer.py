@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from assay.declare.loader import load_fleet
-from assay.lab.process_control import prepare_lab, start_lab, stop_lab
+from assay.lab.process_control import build_world, start_lab, stop_lab
 from assay.lab.world import LabWorld
 
 QUICK = {"power_on_s": 0, "boot_s": 1, "flash_s": 1, "bmc_reset_s": 1}
@@ -46,7 +46,7 @@ class Hall:
 def run_hall(folder: Path, fleet: Path) -> Iterator[Hall]:
     """Run the machines that a repository describes, as they are described now."""
     world = LabWorld(folder / "world")
-    prepare_lab(load_fleet(fleet), world, datetime.now(UTC), 1.0, None)
+    build_world(load_fleet(fleet), world, datetime.now(UTC), 1.0)
     for node in world.nodes():
         with world.change(node) as state:
             state["timing"] |= QUICK

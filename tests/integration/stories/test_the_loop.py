@@ -57,7 +57,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     home = Home(fleet, "lab")
     home.folder.mkdir()
     world = LabWorld(home.world)
-    process_control.prepare_lab(load_fleet(fleet), world, STORY.starts_at, STORY.rate, STORY)
+    process_control.build_world(load_fleet(fleet), world, STORY.starts_at, STORY.rate, STORY)
     process_control.start_lab(world)
     env = os.environ | home.environment
 

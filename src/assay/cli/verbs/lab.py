@@ -92,7 +92,7 @@ def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
     choose_context(home.root, "lab")  # first: a lab that fails to start must not leave the real machines chosen
     if deleted := process_control.delete_lab(home):
         _print_line(f"deleted the former lab in {home.folder.name}: {', '.join(deleted)}")
-    process_control.prepare_lab(declared, world, start, rate, plan)
+    process_control.build_world(declared, world, start, rate, plan)
     process_control.start_lab(world)
     size = f"{len(world.nodes())} nodes, {rate:g} lab seconds in a second"
     _print_line(f"the lab is up: {size}")
@@ -179,7 +179,7 @@ def advance(
     world = _find_world(fleet)
     if not find_lab_pid(world.home):
         raise AssayError("the lab is down", where=str(world.home), fix="run: assay lab up")
-    let_time_pass(world, timedelta(hours=hours), _print_line)
+    let_time_pass(world, timedelta(hours=hours), _print_line)(world.nodes())
     _print_line(f"it is {world.clock().now():%Y-%m-%d %H:%M} UTC in the lab")
 
 
@@ -201,7 +201,8 @@ def tour(
     """
     require_extra("lab")
     workspace = Workspace(fleet.resolve(), "lab")
-    raise typer.Exit(0 if all(play_scenario(workspace, scenario) for scenario in scenarios) else 1)
+    declared = load_fleet(workspace.root)
+    raise typer.Exit(0 if all(play_scenario(workspace, declared, scenario) for scenario in scenarios) else 1)
 
 
 def _find_home(fleet: Path) -> Home:
@@ -283,12 +284,12 @@ class ConsoleTourReporter(TourReporter):
             )
 
 
-def play_scenario(workspace: Workspace, file: Path) -> bool:
+def play_scenario(workspace: Workspace, declared: Fleet, file: Path) -> bool:
     """Play a scenario on a new lab with a new ledger; return whether all expectations were met.
 
     A scenario with new machines is played on a copy of the fleet, which goes away.
     """
-    scenario, declared = load_scenario(file), load_fleet(workspace.root)
+    scenario = load_scenario(file)
     if not scenario.new_machines:
         choose_context(workspace.root, "lab")
         if deleted := process_control.delete_lab(workspace.home):
@@ -305,7 +306,7 @@ def _play(workspace: Workspace, declared: Fleet, scenario: LabScenario, site: Bo
     commands = WarmCommands(os.environ | workspace.home.environment)
     world, new = LabWorld(workspace.home.world), scenario.new_machines
     with console.status("building a virtual fleet"):
-        process_control.prepare_lab(declared, world, scenario.starts_at, scenario.rate, scenario, with_files=new)
+        process_control.build_world(declared, world, scenario.starts_at, scenario.rate, scenario, new)
         if site:
             site.plug_in(world, new)
         process_control.start_lab(world)
