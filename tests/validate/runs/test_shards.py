@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,9 @@ from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import find_run
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Outcome, SuiteRun
+from assay.validate.runs import shard_processes
 from assay.validate.runs.completeness import DueOutcomes, RunProgress, count_due_by_pool
-from assay.validate.runs.shard_processes import LocalProcesses
+from assay.validate.runs.shard_processes import PYTEST, LocalProcesses, keep_pytest_ready
 from assay.validate.runs.sharding import (
     MAX_SHARD_NODES,
     MAX_SHARD_OUTCOMES,
@@ -139,6 +142,57 @@ time.sleep(600)
     while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+CHECK_OF_ITS_PROCESS = """
+import os
+
+def test_of_its_process():
+    assert os.environ["NUMBER"] == "1"
+    assert "ASSAY_STARTED_BY" in os.environ
+    print(os.getpid())
+"""
+
+
+def write_pytest_shard(folder: Path, *arguments: str) -> RunShard:
+    (folder / "test_it.py").write_text(CHECK_OF_ITS_PROCESS)
+    command = (*PYTEST, "test_it.py", "-q", "-s", "-p", "no:cacheprovider", *arguments)
+    return replace(shard(folder, 1, ""), command=command)
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_a_shard_takes_the_process_that_is_ready_if_it_lives(tmp_path, died):
+    judging = write_pytest_shard(tmp_path)
+    with keep_pytest_ready(tmp_path):
+        (ready,) = shard_processes._READY.values()
+        if died:
+            ready.kill()
+            ready.wait()
+        process = shard_processes.start_pytest(judging, judging.command, judging.environment)
+        assert (process is ready) is not died
+        assert process.wait(60) == 0
+        assert judging.log.read_text().splitlines()[0] == str(process.pid)
+        after = shard_processes.start_pytest(judging, judging.command, judging.environment)
+        assert after.pid != process.pid, "it is one shard's"
+        assert after.wait(60) == 0
+
+
+def test_the_exit_code_is_that_of_pytest(tmp_path):
+    judging = write_pytest_shard(tmp_path, "--no-such-option")
+    with keep_pytest_ready(tmp_path):
+        process = shard_processes.start_pytest(judging, judging.command, judging.environment)
+        assert process.wait(60) == pytest.ExitCode.USAGE_ERROR
+    assert "--no-such-option" in judging.log.read_text()
+
+
+def test_a_process_that_no_shard_takes_ends_with_the_block(tmp_path):
+    with keep_pytest_ready(tmp_path), keep_pytest_ready(tmp_path):
+        (ready,) = shard_processes._READY.values()
+        other = write_pytest_shard(tmp_path)
+        elsewhere = replace(other, folder=tmp_path.parent)
+        assert shard_processes.start_pytest(elsewhere, other.command, other.environment).wait(60) != 0
+        assert ready.poll() is None
+    assert (ready.returncode, shard_processes._READY) == (-signal.SIGKILL, {})
 
 
 def test_stopping_leaves_nothing_running_and_nothing_waiting(tmp_path):

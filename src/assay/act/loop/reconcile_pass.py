@@ -38,6 +38,7 @@ from assay.model.decision import Decision
 from assay.model.errors import AssayError
 from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry
+from assay.validate.runs.shard_processes import keep_pytest_ready
 
 DELIVERY_LEASE = "tickets"
 """The lease of the controller that delivers tickets, where several controllers share a ledger."""
@@ -163,11 +164,12 @@ def _note_wrong_clock(fleet_state: FleetSnapshotCache) -> Iterator[None]:
 def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
     """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
     context = fleet_state.context
-    burning = follow_burn_ins(fleet_state, names)
-    with _note_wrong_clock(fleet_state):
-        evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names, burning)
-    record_parts(context, evidence)
-    runs = run_due_suites(fleet_state, names) if validate else []
+    with keep_pytest_ready(context.fleet.root) if validate else nullcontext():
+        burning = follow_burn_ins(fleet_state, names)
+        with _note_wrong_clock(fleet_state):
+            evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names, burning)
+        record_parts(context, evidence)
+        runs = run_due_suites(fleet_state, names) if validate else []
     record_faults(context, evidence)
     return runs
 

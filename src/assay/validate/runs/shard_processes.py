@@ -7,14 +7,18 @@ check its outcome on that subject, and nothing else. No pytest is imported, whic
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from assay.validate.judging.unjudged_checks import JudgingNote, UnjudgedChecks, locate_note, read_note
 from assay.validate.runs.parent_process import PARENT_PID_VARIABLE
@@ -33,6 +37,8 @@ MAX_CRASHES = 3
 """A check that has crashed so often in a shard is not tried on its other subjects."""
 SHARD_INTERRUPT_GRACE_S = 10.0
 """Time for an interrupted process to write its last outcomes."""
+PYTEST, READY_PYTEST = ((sys.executable, "-m", name) for name in ("pytest", "assay.validate.runs.ready_pytest"))
+_READY: dict[Path, subprocess.Popen[bytes]] = {}
 ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
 """Installed plugins and pytest's variables must not change a run, or slow it; `-p` loads what the user wants."""
 
@@ -120,18 +126,40 @@ def _start(shard: RunShard, deadline: float) -> RunningShard:
     return RunningShard(shard, start_pytest(shard, shard.command, shard.environment), deadline)
 
 
+@contextmanager
+def keep_pytest_ready(folder: Path) -> Iterator[None]:
+    """Let the pytest of the next shard in `folder` start now, and import while the block does what comes before it."""
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    ready = None if _READY else _READY.setdefault(folder, _popen(READY_PYTEST, folder, {}, **streams))
+    try:
+        yield
+    finally:
+        if ready and _READY.pop(folder, None):
+            ready.kill()
+            ready.communicate()
+
+
 def start_pytest(shard: RunShard, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a shard's pytest by `command`, with `environment` added. It ends when this process ends."""
     with shard.log.open("ab") as log:
-        return subprocess.Popen(
-            command,
-            cwd=shard.folder,
-            env={**os.environ, **ISOLATION_VARIABLES, **environment, PARENT_PID_VARIABLE: str(os.getpid())},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            process_group=0,  # so that a signal reaches what it starts, too
-        )
+        if command[:3] == PYTEST and (ready := _READY.pop(shard.folder, None)) and ready.stdin:
+            with suppress(BrokenPipeError), ready.stdin as order:
+                order.write(json.dumps([command[3:], dict(environment), str(shard.log)]).encode() + b"\n")
+                return ready
+        return _popen(command, shard.folder, environment, stdin=subprocess.DEVNULL, stdout=log)
+
+
+def _popen(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], **streams: Any
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, **ISOLATION_VARIABLES, **environment, PARENT_PID_VARIABLE: str(os.getpid())},
+        stderr=subprocess.STDOUT,
+        process_group=0,  # so that a signal reaches what it starts, too
+        **streams,
+    )
 
 
 def _end(shards: Sequence[RunningShard]) -> None:
