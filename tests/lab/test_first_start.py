@@ -8,12 +8,13 @@ import pytest
 
 from assay.cli.verbs.lab import play_scenario
 from assay.cli.workspace import Workspace
+from assay.declare.loader import load_fleet
 from tests.support.places import ROOT
 
 
 @pytest.mark.slow(minutes=2)
 def test_a_new_machine_becomes_a_node(capfd: pytest.CaptureFixture[str]) -> None:
-    as_expected = play_scenario(Workspace(ROOT), ROOT / "scenarios" / "first-start.yaml")
+    as_expected = play_scenario(Workspace(ROOT), load_fleet(ROOT), ROOT / "scenarios" / "first-start.yaml")
     told = capfd.readouterr().out
     assert as_expected, told
     this_machine = told.partition("\n2. ")[0]

@@ -132,10 +132,8 @@ class ScenarioPlayer:
             flashing = any(task["started_at"] <= now < task["ends_at"] for task in self.world.load(node)["tasks"])
         os.kill(process.pid, signal.SIGKILL)
         ended = process.wait()
-        met = flashing and ended == -signal.SIGKILL
-        return ExpectationResult(
-            f"assay was killed during the firmware update of {node}", met, f"it ended with {ended} before that"
-        )
+        text = f"assay was killed during the firmware update of {node}"
+        return ExpectationResult(text, flashing and ended == -signal.SIGKILL, f"it ended with {ended} before that")
 
     def _check(self, step: ExpectStep) -> list[ExpectationResult]:
         answer = self.run(self._words("status", "--format", "json"), lambda _: None)

@@ -17,7 +17,7 @@ from assay.act.ingest.fault_recording import record_faults
 from assay.act.ingest.part_replacements import record_parts
 from assay.act.ingest.right_clock import WrongClock, require_right_clock
 from assay.act.ingest.silent_nodes import record_silence
-from assay.act.ingest.suite_runs import run_due_suites
+from assay.act.ingest.suite_runs import group_by_due_phases, run_due_suites
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.fleet_reload import accept_commit
 from assay.act.loop.pass_log import records_pass
@@ -164,10 +164,11 @@ def _note_wrong_clock(fleet_state: FleetSnapshotCache) -> Iterator[None]:
 def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
     """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
     context = fleet_state.context
-    with keep_pytest_ready(context.fleet.root) if validate else nullcontext():
-        burning = follow_burn_ins(fleet_state, names)
+    burning, snapshot = follow_burn_ins(fleet_state, names), fleet_state.build_snapshot()
+    is_due = validate and group_by_due_phases(snapshot, fleet_state.node_states(), names)
+    with keep_pytest_ready(context.fleet.root) if is_due else nullcontext():
         with _note_wrong_clock(fleet_state):
-            evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names, burning)
+            evidence = collect_node_evidence(context, snapshot, names, burning)
         record_parts(context, evidence)
         runs = run_due_suites(fleet_state, names) if validate else []
     record_faults(context, evidence)
