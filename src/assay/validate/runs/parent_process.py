@@ -1,11 +1,15 @@
-"""Ties a shard to the run that started it. It imports no pytest, which the run itself does not need."""
+"""Ties a shard to the run that started it, and lets it start before its run knows what it is to judge."""
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import runpy
 import signal
 import sys
+from importlib import import_module
+from pathlib import Path
 from typing import Never
 
 PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
@@ -38,3 +42,19 @@ def _interrupt_once(received: int, *_: object) -> Never:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def become_pytest() -> None:
+    """Import what a shard needs. Then become the `python -m pytest` that a line on stdin describes."""
+    import_module("assay.validate.items.suite_hooks")  # with pytest; the plugin imports it when it finds suites
+    arguments, environment, log = json.loads(sys.stdin.readline() or sys.exit("the run has ended"))
+    os.environ.update(environment)
+    with Path(os.devnull).open() as nothing, Path(log).open("a") as out:
+        for number, file in enumerate((nothing, out, out)):
+            os.dup2(file.fileno(), number)
+    sys.argv = ["pytest", *arguments]
+    runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    become_pytest()

@@ -37,7 +37,7 @@ MAX_CRASHES = 3
 """A check that has crashed so often in a shard is not tried on its other subjects."""
 SHARD_INTERRUPT_GRACE_S = 10.0
 """Time for an interrupted process to write its last outcomes."""
-PYTEST, READY_PYTEST = ((sys.executable, "-m", name) for name in ("pytest", "assay.validate.runs.ready_pytest"))
+PYTEST, READY_PYTEST = ((sys.executable, "-m", name) for name in ("pytest", "assay.validate.runs.parent_process"))
 _READY: dict[Path, subprocess.Popen[bytes]] = {}
 ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
 """Installed plugins and pytest's variables must not change a run, or slow it; `-p` loads what the user wants."""
