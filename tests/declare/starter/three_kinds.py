@@ -36,9 +36,9 @@ description: Eight MI300X OAM in a chassis of the same maker as our HGX H200; wh
 owner: hardware-platform
 product: AS-8125GS-TNMR2
 firmware: mi300x-2026-10
-driver: 6.10.5
+driver: null
 fabric_manager: null
-gpus: {model: AMD Instinct MI300X OAM}
+gpus: {vendor: amd, model: AMD Instinct MI300X OAM}
 hcas: []
 gpu_settings: null
 hca_settings: null
@@ -106,6 +106,7 @@ checks:
     subject: gpu
     phases: [production]
     fault: gpu.throttled
+    needs: [nvidia]
     stage: observe
 """
 OUR_CHECK_CASES = """\
