@@ -18,6 +18,7 @@ SPEC = SimpleNamespace(
     gpus=SimpleNamespace(pci=[f"0000:{place:02x}:00.0" for place in range(16, 24)]),
     hcas=[],
     nvme=SimpleNamespace(count=4),
+    usual_faults={},
 )
 MOST = 128
 SERVERS = [f"nfs: server s{number} not responding, still trying" for number in range(500)]

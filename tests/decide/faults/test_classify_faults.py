@@ -23,6 +23,7 @@ SPEC = SimpleNamespace(
     gpus=SimpleNamespace(pci=["0000:18:01.0", "0000:1B:00.0"]),
     hcas=[SimpleNamespace(name="mlx5_3", pci="0000:18:00.0")],
     nvme=SimpleNamespace(count=8),
+    usual_faults={},
 )
 
 

@@ -163,7 +163,7 @@ def seen(paper):
     """Return what the agent's records of one node become."""
     paper.add("n1")
     paper.later(minutes=10)
-    spec = SimpleNamespace(gpus=SimpleNamespace(pci=[]), hcas=[], nvme=SimpleNamespace(count=0))
+    spec = SimpleNamespace(gpus=SimpleNamespace(pci=[]), hcas=[], nvme=SimpleNamespace(count=0), usual_faults={})
 
     def look(*texts: str, **more: int | str):
         lines = [{"seq": seq, "t_s": 100.0 + 60 * seq, "text": text, **more} for seq, text in enumerate(texts)]

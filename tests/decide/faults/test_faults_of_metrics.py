@@ -14,7 +14,9 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
 
 XID = "NVRM: Xid (PCI:0000:1b:00): 79, gone"
-SPEC = SimpleNamespace(gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[], nvme=SimpleNamespace(count=8))
+SPEC = SimpleNamespace(
+    gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[], nvme=SimpleNamespace(count=8), usual_faults={}
+)
 
 
 def test_a_gauge_that_stays_at_79_is_one_fault_and_another_change_is_another_sighting(paper):

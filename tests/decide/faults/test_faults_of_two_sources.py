@@ -21,6 +21,7 @@ SPEC = SimpleNamespace(
     gpus=SimpleNamespace(pci=["0000:1b:00.0"]),
     hcas=[SimpleNamespace(name="mlx5_3", pci="0000:18:00.0")],
     nvme=SimpleNamespace(count=8),
+    usual_faults={},
 )
 XID = "NVRM: Xid (PCI:0000:1b:00): {}, pid=1, name=python3"
 FLAP = "mlx5_core 0000:18:00.0 ibp24s0: Link down"
@@ -137,3 +138,13 @@ def test_a_number_that_a_check_let_pass_is_a_fault_until_it_is_back_in_bounds(pa
     assert measured(84) == ([], []), "told once while it is open"
     _, (over,) = measured(75)
     assert (over.fault, over.reason) == (paper.story("n1").faults[0].id, "gpu_temperature is 75 °C")
+
+
+def test_what_all_nodes_of_a_kind_print_is_recorded_and_asks_for_nothing(look, paper, monkeypatch):
+    line = "mlx5_core 0000:18:00.0: mlx5_pcie_event:301:(pid 9): Detected insufficient power on the PCIe slot (27W)."
+    monkeypatch.setattr(SPEC, "usual_faults", {"hca.power": "bug 12: the slot tells too little"})
+    (fault,) = look((100, line, "kernel"))
+    assert (fault.fault_class, fault.severity) == ("hca.power", "informational")
+    monkeypatch.setattr(SPEC, "usual_faults", {})
+    (fault,) = look((200, line, "kernel"))
+    assert fault.severity == "degraded"

@@ -30,7 +30,9 @@ CALLS = [
 SILENT = [f"NVRM: Xid (PCI:{GPU}): 119, pid=3, Timeout after 6s of waiting for RPC response from GPU0 GSP!", *CALLS[1:]]
 PORT = ["pcieport 0000:15:01.0: pciehp: Slot(7): Link Down", LOST[0], LOST[2]]
 STORM = [f"[{at:12.6f}] NVRM: Xid (PCI:{GPU}): 45, pid=2, name=python3, Ch {at}" for at in range(100, 110)]
-SPEC: Any = SimpleNamespace(gpus=SimpleNamespace(pci=[f"{GPU}.0"]), hcas=[], nvme=SimpleNamespace(count=8))
+SPEC: Any = SimpleNamespace(
+    gpus=SimpleNamespace(pci=[f"{GPU}.0"]), hcas=[], nvme=SimpleNamespace(count=8), usual_faults={}
+)
 
 
 def stamped(lines: Any, start: float = 5000.0) -> list[str]:

@@ -13,7 +13,7 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.reading import failed, value
 
 SPEC: Any = SimpleNamespace(
-    gpus=SimpleNamespace(pci=["0000:1b:00.0", "0000:43:00.0"]), hcas=[], nvme=SimpleNamespace(count=8)
+    gpus=SimpleNamespace(pci=["0000:1b:00.0", "0000:43:00.0"]), hcas=[], nvme=SimpleNamespace(count=8), usual_faults={}
 )
 HOST = {"0000:1b:00.0": {"serial": value("1650000000001")}, "0000:43:00.0": {"serial": value("1650000000002")}}
 BMC = {"GPU_SXM_2": {"serial": value("1650000000001")}, "GPU_SXM_1": {"serial": value("1650000000002")}}

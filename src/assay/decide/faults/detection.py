@@ -205,7 +205,10 @@ def detect_faults(
         sightings += strangers
     elif evidence is not None:
         parts = map_parts_by_pci(spec)
-        kernel = list(find_kernel_sightings(catalog, evidence, parts, spec.nvme.count))
+        kernel = [
+            sighting._replace(counts=False) if sighting.fault_class in spec.usual_faults else sighting
+            for sighting in find_kernel_sightings(catalog, evidence, parts, spec.nvme.count)
+        ]
         sightings += discount_overridden(catalog, drop_secondary_sightings(catalog, node, node_state, kernel))
         gpus = map_bmc_gpus(evidence, parts, last_gpus)
         named = name_own_parts(find_sel_sightings(catalog, evidence), gpus, node_state.faults)

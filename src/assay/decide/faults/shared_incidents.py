@@ -19,7 +19,7 @@ class SharedIncident:
     """One cause that shows on several nodes which share something."""
 
     shares: str
-    """What the nodes share: rack, leaf or site."""
+    """What the nodes share: rack, leaf, site or spec."""
     place: str
     """Which one."""
     cause: SharedCause
@@ -73,13 +73,14 @@ def list_shared_incidents(
 def _list_places(snapshot: FleetSnapshot, view: NodeSnapshot, cause: SharedCause) -> list[str]:
     if cause.shares == "leaf":
         return [name for kind, name in sorted(snapshot.traits.get(view.name, ())) if kind == "leaf"]
-    return [view.node.site if cause.shares == "site" else "/".join(view.node.rack_place)]
+    places = {"site": view.node.site, "spec": view.node.spec, "rack": "/".join(view.node.rack_place)}
+    return [places[cause.shares]]
 
 
 def _count_nodes(snapshot: FleetSnapshot, cause: SharedCause) -> Mapping[str, int]:
-    """Return how many nodes each rack or site has. For leaves nothing: whoever asks for them reads much evidence."""
+    """Return how many nodes each rack or site has; nothing for leaves and specs, whose quiet nodes nobody counts."""
     counts = Counter[str]()
-    if cause.shares != "leaf":
+    if cause.shares in ("rack", "site"):
         for view in snapshot.nodes:
             counts.update(_list_places(snapshot, view, cause))
         for (_, site, rack), count in snapshot.quiet_counts.items():

@@ -18,6 +18,7 @@ from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.check_catalog import CheckCatalog
 from assay.model.specs.fault_catalog import FaultCatalog, FaultClass, select_active_catalogs
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.policy_sections import FaultRule
 
 StateAndUse = tuple[str, bool]
@@ -137,26 +138,29 @@ def unknown_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """The rule never matches."""
     catalogs = draft.specs_of_model(FaultCatalog).values()
     known = {name: fault for catalog in catalogs for name, fault in catalog.classes.items()}
+    for place, title, name in _list_named_classes(draft):
+        fault_names = list_fault_names(name, known[name]) if name in known else [name]
+        if not any(catalog.find_class(name) for catalog in catalogs):
+            message = f"{title}: no FaultCatalog holds the class {name}"
+            yield RuleFinding(place, message, suggest_name(name, known))
+        elif name not in fault_names:
+            message = f"{title}: faults of {name} are named {', '.join(fault_names)}"
+            yield RuleFinding(place, message, "name these instead")
+
+
+def _list_named_classes(draft: RepositoryDraft) -> Iterator[tuple[FilePosition, str, str]]:
+    """Yield place, title and name of each fault class in fault rules, windows of the ladder, and node specs."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
-        for place, title, name in _list_named_classes(draft, policy):
-            fault_names = list_fault_names(name, known[name]) if name in known else [name]
-            if not any(catalog.find_class(name) for catalog in catalogs):
-                message = f"{title}: no FaultCatalog holds the class {name}"
-                yield RuleFinding(place, message, suggest_name(name, known))
-            elif name not in fault_names:
-                message = f"{title}: faults of {name} are named {', '.join(fault_names)}"
-                yield RuleFinding(place, message, "name these instead")
-
-
-def _list_named_classes(draft: RepositoryDraft, policy: LifecyclePolicy) -> Iterator[tuple[FilePosition, str, str]]:
-    """Yield the place, the title and the name of every fault class in fault rules and in windows of the ladder."""
-    for title, fault_rule in policy.faults.items():
-        for name in fault_rule.classes:
-            yield _at(draft, policy, title, "classes"), title, name
-    for number, window in enumerate(policy.ladder.windows):
-        place = draft.find_position(f"LifecyclePolicy/{policy.name}", "ladder", "windows", number, "classes")
-        for name in window.classes:
-            yield place, f"ladder.windows.{number}", name
+        for title, fault_rule in policy.faults.items():
+            for name in fault_rule.classes:
+                yield _at(draft, policy, title, "classes"), title, name
+        for number, window in enumerate(policy.ladder.windows):
+            place = draft.find_position(f"LifecyclePolicy/{policy.name}", "ladder", "windows", number, "classes")
+            for name in window.classes:
+                yield place, f"ladder.windows.{number}", name
+    for spec in draft.specs_of_model(NodeSpec).values():
+        for name in spec.usual_faults:
+            yield draft.find_position(f"NodeSpec/{spec.name}", "usual_faults", name), "usual_faults", name
 
 
 @rule("ASY0078", "two rules that contradict each other", needs=(FaultCatalog,))

@@ -37,10 +37,10 @@ class FaultRelation(StrictModel):
 
 
 class SharedCause(StrictModel):
-    """A cause outside of the nodes that share something: a rack's power, a leaf switch, the air of a room.
+    """A cause outside of the nodes that share something: a rack's power, a leaf switch, the air of a room, a firmware.
 
-    Their incidents are one where at least `nodes` of those that share it, and `percent` of them, show one of `classes`
-    within `minutes`.
+    Their incidents are one where at least `nodes` of those that share it show one of `classes`, each within `minutes`
+    of the one before; of a rack or a site also `percent` of its nodes.
 
     `summary`: what happened, in a sentence that begins with the shared thing. `classes`: fault classes, or patterns of
     a shell for them. `shares`: what the nodes share. `nodes`: at least so many of them. `percent`: at least this share
@@ -50,7 +50,7 @@ class SharedCause(StrictModel):
 
     summary: str
     classes: ClassPatterns
-    shares: Literal["rack", "leaf", "site"]
+    shares: Literal["rack", "leaf", "site", "spec"]
     nodes: int = Field(default=3, ge=2)
     percent: float = Field(default=50, gt=0, le=100)
     minutes: float = Field(default=10, gt=0)

@@ -19,6 +19,7 @@ from assay.model.specs.node.host_settings import (
     WipeSpec,
 )
 from assay.model.specs.spec_document import SpecDocument, StrictModel
+from assay.model.specs.technician_work import OneLineText
 from assay.model.units import UNITS, describe_unit_fix
 
 OPTIONAL_DCGM_TESTS = ("eud", "cpu_eud", "nccl_tests")
@@ -198,7 +199,8 @@ class NodeSpec(SpecDocument):
     `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
     `gpu_settings`: modes, clocks and power limit of the GPUs. `hca_settings`: firmware settings of the HCAs and NICs.
     `dcgm_optional_tests`: the tests that `dcgmi diag` may skip. `wipe`: how the action `wipe` erases the local drives;
-    without it, nothing is erased.
+    without it, nothing is erased. `usual_faults`: fault classes that the logs of each such node show though it is well,
+    each with the reason: they are recorded, and ask for nothing.
     """
 
     kind: Literal["NodeSpec"]
@@ -228,6 +230,7 @@ class NodeSpec(SpecDocument):
     leak_detectors: int = Field(default=0, ge=0)
     kernel_cmdline: list[str] = Field(default=[])
     limits: dict[str, MetricLimit] = Field(default={})
+    usual_faults: dict[str, OneLineText] = Field(default={})
 
     @model_validator(mode="after")
     def _no_settings_of_unknown_adapters(self) -> NodeSpec:
