@@ -1,13 +1,15 @@
-"""Nine worlds of harm that comes slowly, or in a shape of its own, to 400 nodes: whether people are told of each.
+"""Twelve worlds of harm that comes slowly, or in a shape of its own, to 400 nodes: whether people are told of each.
 
 Each is a history of faults, replayed with the shipped policy, in which nobody answers. Whatever the remedy is, it must
-open a breaker or a series, which asks a person, and stop there. The last world is an ordinary year, and opens none.
+open a breaker or a series, which asks a person, and stop there. S9 is an ordinary year, and S12 two years of chance:
+they open none. What comes after a quiet half year is told by what this fleet is used to (S10).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -85,6 +87,21 @@ def an_ordinary_year() -> Iterator[Event]:
         yield from happen(at + summer, number * 37, CLASSES[number % 5])
 
 
+def week_by_week(counts: Iterable[int]) -> Iterator[Event]:
+    """So many nodes with XID 79 in each week, anywhere."""
+    number = count()
+    for week, nodes in enumerate(counts):
+        for index in range(nodes):
+            yield from happen((week + index / nodes) * 7 * DAY, next(number) * 37, XID)
+
+
+def by_chance(weeks: int, share: float) -> Iterator[int]:
+    """Yield how many nodes fail in each week, where each does with the same chance."""
+    chance = random.Random(43)  # noqa: S311 — the same figures every time
+    for _ in range(weeks):
+        yield sum(chance.random() < share for _ in range(NODES))
+
+
 WORLDS = (
     World("S1: four nodes a day with XID 79, for 100 days", lambda: each_day(100, 4)),
     World("S2: eleven nodes a day with XID 79, three times round", lambda: each_day(109, 11)),
@@ -95,6 +112,19 @@ WORLDS = (
     World("S7: pulses of 39 nodes, 25 hours apart", lambda: in_pulses(10, 39, 25 * HOUR), most=1),
     World("S8: one rack a day", lambda: in_pulses(30, RACK, DAY)),
     World("S9: an ordinary year, in which clocks are set", an_ordinary_year, 0, 0, 259),
+    World(
+        "S10: two nodes a day after a quiet half year",
+        lambda: week_by_week([*[1, 0] * 15, 14, 14, 14]),
+        most=1,
+        alone=25,
+    ),
+    World(
+        "S11: one node more a week each month, for two years",
+        lambda: week_by_week(1 + week // 4 for week in range(104)),
+        most=1,
+        alone=1000,
+    ),
+    World("S12: two years of chance, 1 % a week", lambda: week_by_week(by_chance(104, 0.01)), 0, 0, 500),
 )
 """Where a series begins in a rack, one of each of two racks comes before that of the pool, which takes them in."""
 

@@ -127,7 +127,8 @@ class Paper:
         """Return what is known of these nodes, by default of all."""
         views = views or tuple(self.view(name) for name in self.nodes)
         known = {"known_issues": self.known, "observing_checks": self.observed, "proofs": self.catalog.proofs}
-        more = {"lines": self.lines, "relations": self.catalog.fault_relations, **known, **lines}
+        weeks, relations = self.chronicle.fault_weeks, self.catalog.fault_relations
+        more = {"lines": self.lines, "relations": relations, "fault_weeks": weeks, **known, **lines}
         return FleetSnapshot(self.now, self.policy, views, **more)
 
     @property
@@ -200,7 +201,7 @@ class Paper:
             "times": (at,),
         }
         seen = FaultObservation(
-            id=f"fault-{self.serial}", node=name, fault_class=fault_class, subject=subject, **plain | other
+            **{"id": f"fault-{self.serial}"} | plain | other, node=name, fault_class=fault_class, subject=subject
         )
         self.write(decision_and_fault_entries.make_fault_entry(seen, self.now))
         return seen.id

@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from assay.decide.moves import decide as deciding
+from assay.decide.moves.held_answers import list_open_breakers
 from assay.decide.state import decision_and_fault_entries
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.timestamps import format_time
@@ -78,6 +80,21 @@ def test_what_is_held_is_told_again_each_day(paper):
     reminders = [one for one in paper.step() if one.rule == "still-waiting"]
     assert len(reminders) == 2
     assert reminders[0].causes[0].text.startswith("has waited 25 h to be answered, for breaker: 20 of 20")
+
+
+def test_a_reminder_holds_nothing_back_again_that_a_person_cleared(paper):
+    names = fleet(paper)
+    for name in names:
+        paper.fault(name, "gpu.xid.119")
+    paper.step()
+    waiting = [name for name in names if paper.story(name).pending]
+    for name in names:
+        paper.say("breaker.cleared", name, pool="a")
+    paper.later(hours=25)
+    told = paper.step(lambda snapshot: [one for one in deciding.decide(snapshot) if one.rule == "still-waiting"])
+    assert [one.node for one in told] == waiting
+    assert {fault.response for name in names for fault in paper.story(name).faults} == {""}
+    assert list_open_breakers(paper.stories().values()) == []
 
 
 def test_one_class_on_many_nodes_within_hours_is_a_wave_of_that_class(paper):

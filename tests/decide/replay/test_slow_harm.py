@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -75,3 +76,45 @@ def test_what_a_fleet_has_in_an_ordinary_week_is_answered_node_by_node(replayed)
     story = replayed(each_day(56, 1, stride=37), fleet())
     assert story["breaker_trips"] == []
     assert story["totals"]["actions"]["reboot"] == 56
+
+
+def each_week(counts: list[int], name: str = CLASSES[0], stride: int = 37) -> list[dict]:
+    """So many nodes in each week, anywhere; each fault ends in an hour."""
+    events, number = [], 0
+    for week, count in enumerate(counts):
+        for index in range(count):
+            at, node = (week + index / count) * 7 * DAY, f"n{number * stride % NODES:03}"
+            events += [fault(at, node, name), clear(at + HOUR, node, name)]
+            number += 1
+    return events
+
+
+def test_what_is_much_for_this_fleet_is_told_though_the_policys_share_is_not_reached(replayed):
+    quiet = [1, 0] * 15
+    (trip,) = replayed(each_week([*quiet, 14, 14, 14]), fleet())["breaker_trips"]
+    said, _, rate = trip["because"].partition("; asked by ")
+    assert said == f"8 of 400 serving nodes of pool a showed {CLASSES[0]} within 168 h"
+    history = "14 nodes had it in 11,200 node-weeks of the pool's own history"
+    assert rate == f"the learnt rate, 8 of 400 nodes: {history}"
+    assert trip["time"] < 31 * 7 * DAY, "in the first week"
+
+
+def test_until_there_is_enough_history_the_policys_share_serves(replayed):
+    (trip,) = replayed(each_week([1, 0, 1, 0, 14, 14, 30]), fleet())["breaker_trips"]
+    assert "20 of 400 serving nodes" in trip["because"]
+    assert "asked by the policy's 5 %, as the pool's own history of " in trip["because"]
+
+
+def test_a_fleet_that_slowly_gets_worse_does_not_teach_itself_that_harm_is_normal(replayed):
+    """Each month one node more a week, for two years: history follows, and stops at the policy's share."""
+    story = replayed(each_week([1 + week // 4 for week in range(104)]), fleet())
+    (trip,) = story["breaker_trips"]
+    assert "20 of 400 serving nodes" in trip["because"]
+    assert "asked by the policy's 5 %, the most that history may teach: " in trip["because"]
+
+
+def test_what_chance_does_to_a_fleet_in_two_years_is_no_series(replayed):
+    chance = random.Random(43)
+    counts = [sum(chance.random() < 0.01 for _ in range(NODES)) for _ in range(104)]
+    assert max(counts) > 8, "twice the usual"
+    assert replayed(each_week(counts), fleet())["breaker_trips"] == []

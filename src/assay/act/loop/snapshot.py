@@ -27,6 +27,7 @@ from assay.decide.moves.circuit_breaker import can_be_wave
 from assay.decide.moves.cordons import find_rack_companions
 from assay.decide.plan.setting_routes import list_settings_read
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
+from assay.decide.state.fault_weeks import FaultWeeks
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits, PoolRack
 from assay.decide.state.node_projection import MACHINE_KINDS, NODE_STATES
 from assay.decide.state.node_state import NodeState
@@ -202,6 +203,7 @@ class FleetSnapshotCache:
         self._lock = RLock()
         self._queue: EntryQueue | None = None
         self._states: Mapping[str, NodeState] = {}
+        self._fault_weeks = FaultWeeks()
         self.last_seq = 0
         """The number of the last entry that was read."""
         self.is_clock_wrong = False
@@ -241,7 +243,7 @@ class FleetSnapshotCache:
             reader = open_reader_of(self.context.ledger)
             self._queue = self._queue or reader.follow()
             entries, projected, self.last_seq = reader.take(self._queue, NODE_STATES)
-            self._states = projected.node_states()
+            self._states, self._fault_weeks = projected.node_states(), projected.fault_weeks
             self._new_entries += entries
             self._active_names |= {entry.node for entry in entries}
             if any(entry.kind in MACHINE_KINDS for entry in entries):
@@ -368,6 +370,7 @@ class FleetSnapshotCache:
             relations=fleet.fault_relations,
             trust=fleet.trust,
             refused_zaps=self._refused_zaps,
+            fault_weeks=self._fault_weeks,
         )
 
     def _get_roster(self) -> NodeRoster:

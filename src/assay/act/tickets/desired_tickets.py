@@ -16,6 +16,7 @@ from assay.act.tickets.part_names import PartNames
 from assay.decide.drift.differences import describe_fault
 from assay.decide.faults.incidents import Incident, list_incidents, name_incident
 from assay.decide.faults.shared_incidents import SharedIncident, list_open_incidents, list_shared_incidents
+from assay.decide.moves.circuit_breaker import RATE_SAYS
 from assay.decide.moves.cordons import find_last_cordon, must_be_closed
 from assay.decide.moves.corrections import describe_fights
 from assay.decide.moves.excused_failures import is_drift_explained
@@ -271,7 +272,7 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
     held_hours = snapshot.policy.breaker.held_hours
     for breaker in list_open_breakers(view.node_state for view in views_by_name.values()):
         views = [views_by_name[name] for name in breaker.nodes]
-        title = breaker.reason.removeprefix("breaker: ").partition("; or ")[0]
+        title = breaker.reason.removeprefix("breaker: ").partition(RATE_SAYS)[0].partition("; or ")[0]
         faults = chain.from_iterable(view.node_state.faults for view in views if breaker.series)
         severities: set[FaultSeverity] = {fault.severity for fault in faults if fault.open_series}
         known = [each for each in shared if not {*each.nodes}.isdisjoint(breaker.nodes)]

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
-from math import ceil
+from math import ceil, sqrt
 
 from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_service
 from assay.decide.moves.fault_remedies import is_still_failing
+from assay.decide.state.fault_weeks import WEEK, ClassHistory
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.specs.policy_sections import FaultBreakerLimits, FaultClassWave
@@ -44,6 +45,43 @@ class OngoingWave:
     nodes: frozenset[str] = frozenset()
 
 
+RATE_SAYS = "; asked by "
+"""After this, the reason of a series says which rate made it one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesRate:
+    """From how many nodes on a fault class is a series: by the policy, or by the pool's own history."""
+
+    window: FaultClassWave
+    history: ClassHistory
+
+    @property
+    def _is_learnt(self) -> bool:
+        return self.window.learnt is not None and self.history.weeks >= self.window.learnt.weeks
+
+    def count_least(self, size: int) -> int:
+        """Return the least number of the nodes of a group of this size. Chance is that of single, unlike faults."""
+        most, learnt = self.window.percent * size / 100, self.window.learnt
+        if learnt and self._is_learnt:
+            usual = size * (self.history.nodes + 1) / self.history.node_weeks * (hours(self.window.hours) / WEEK)
+            most = min(most, (sqrt(usual) + learnt.deviations / 2) ** 2)
+        return max(self.window.min_nodes, ceil(most))
+
+    def describe(self, size: int) -> str:
+        """Return which rate it is, and from how many node-weeks."""
+        nodes, node_weeks, weeks = self.history
+        stated = f"the policy's {self.window.percent:g} %"
+        history = f"{nodes} nodes had it in {node_weeks:,} node-weeks of the pool's own history"
+        if not self._is_learnt:
+            short = f", as the pool's own history of {node_weeks:,} node-weeks ({weeks} weeks) teaches no rate yet"
+            return f"{stated}{short if self.window.learnt else ''}"
+        least = self.count_least(size)
+        if least * 100 >= self.window.percent * size:
+            return f"{stated}, the most that history may teach: {history}"
+        return f"the learnt rate, {least} of {size} nodes: {history}"
+
+
 def find_new_waves(snapshot: FleetSnapshot) -> dict[str, str]:
     """Return the pools whose breaker is open, each with the reason in one line.
 
@@ -69,7 +107,8 @@ def find_series(snapshot: FleetSnapshot) -> dict[str, list[OngoingWave]]:
 
     A series holds back only its class: a driver's bug shows on a few nodes an hour, and on all in a week. It is of the
     whole pool, or of the nodes that have a rack, a firmware or another trait in common. A fault that ended without a
-    repair does not count, unless the series held it back. A series is open until a person answers.
+    repair does not count, unless the series held it back. A series is open until a person answers. Its reason says
+    by which rate it is one.
     """
     pools = {pool: list(_find_series(snapshot, pool, views)) for pool, views in _group_serving_by_pool(snapshot)}
     return {pool: waves for pool, waves in pools.items() if waves}
@@ -159,16 +198,24 @@ def _find_series(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) 
         }
         members = {node for node, fault in hit.items() if fault.open_series}
         groups = [("", frozenset(hit), serving), *_list_alike(snapshot, pool, hit, serving, window.min_nodes)]
+        rate = SeriesRate(window, _find_history(snapshot, pool, name, window))
         for trait, nodes, size in groups:
             series, fresh = f"{pool}/{name}{trait}", nodes - members if trait else nodes
-            if series in known or is_wave(window, len(fresh), size):
+            if series in known or len(fresh) >= rate.count_least(size):
                 first = parse_time(min((hit[node].arrived_at for node in nodes), default=start))
                 within = max(window.hours, ceil((snapshot.now - first) / hours(1)))
                 least = "at least " if within > window.hours else ""  # what was repaired before counts for the window
                 text = f"breaker: {least}{len(nodes)} of {serving} serving nodes of pool {pool} showed {name}"
                 alike = f", all of {trait[1:]}" if trait else _describe_likely_causes(snapshot, nodes)
-                reason, of_nodes = f"{text} within {within:g} h{alike}", nodes if trait else frozenset[str]()
+                reason = f"{text} within {within:g} h{alike}{RATE_SAYS}{rate.describe(size)}"
+                of_nodes = nodes if trait else frozenset[str]()
                 yield OngoingWave(frozenset({name}), reason, series, of_nodes)
+
+
+def _find_history(snapshot: FleetSnapshot, pool: str, name: str, window: FaultClassWave) -> ClassHistory:
+    """Return what the pool's own history says of a fault class, until this window begins."""
+    serving = [state for state, spec in snapshot.policy.states.items() if spec.in_service]
+    return snapshot.fault_weeks.find_history(pool, name, serving, snapshot.now - hours(window.hours))
 
 
 def _list_alike(

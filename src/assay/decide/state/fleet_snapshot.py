@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from assay.decide.state.fault_weeks import FaultWeeks
 from assay.decide.state.node_state import NodeState
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, RecordedOutcome
@@ -68,6 +69,7 @@ class FleetSnapshot:
     `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
     `proofs` are, by fault, the parts of a load and the checks that prove its repair. `relations` say what
     follows from what. `trust` says how far automation goes. `refused_zaps` says, by node, why a zap would be refused.
+    `fault_weeks` is how often faults came until now.
     """
 
     now: datetime
@@ -86,6 +88,7 @@ class FleetSnapshot:
     relations: FaultRelations = UNRELATED
     trust: Trust = TRUSTED
     refused_zaps: Mapping[str, str] = field(default_factory=dict)
+    fault_weeks: FaultWeeks = field(default_factory=FaultWeeks)
 
     def policy_state_of(self, view: NodeSnapshot) -> LifecycleState:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from assay.decide.state.asset_history import GPU
 from assay.decide.state.burn_in_record import BURN_IN_KINDS, advance_burn_in
 from assay.decide.state.correction_record import end_correction, make_correction
+from assay.decide.state.fault_weeks import FaultWeeks
 from assay.decide.state.node_state import (
     EffectRecord,
     EffectStatus,
@@ -151,7 +152,7 @@ def _apply_decision(state: NodeState, entry: LedgerEntry) -> NodeState:
 
 def _apply_record(state: NodeState, decision: DecisionEntry, at: str) -> NodeState:
     kinds = {cause.kind: cause.text for cause in decision.causes}
-    if "breaker" in kinds:
+    if "breaker" in kinds and decision.remedy == "wait":  # a reminder only says again what a wait waits for
         state = _set_responses(state, decision.causes, "breaker", at)
         held_at = at if "deadline" in kinds else state.deadline_held_at
         state = change_state(state, breaker_reason=kinds["breaker"], deadline_held_at=held_at)
@@ -401,9 +402,11 @@ class NodeStateProjection:
     """Node states by name. Apply each entry once, in order; `seq` is the last one applied.
 
     A state that was read stays as it is. Machines are by serial number, as they were under their last name.
+    `fault_weeks` is how often faults came.
     """
 
     seq: int = 0
+    fault_weeks: FaultWeeks = field(default_factory=FaultWeeks)
     _states: dict[str, NodeState] = field(default_factory=dict)
     _machines: dict[str, NodeState] = field(default_factory=dict)
     _used_names: set[str] = field(default_factory=set)
@@ -421,11 +424,13 @@ class NodeStateProjection:
 
     def copy(self) -> NodeStateProjection:
         """Return one that changes for itself."""
-        return NodeStateProjection(self.seq, dict(self._states), dict(self._machines), set(self._used_names))
+        weeks = self.fault_weeks.copy()
+        return NodeStateProjection(self.seq, weeks, dict(self._states), dict(self._machines), set(self._used_names))
 
     def apply(self, entry: LedgerEntry) -> NodeStateProjection:
         """Apply the next entry, and return this projection."""
         self.seq = max(self.seq, entry.seq)
+        self.fault_weeks.begin(entry.at, self._states.values())
         if entry.kind in MACHINE_KINDS:
             self._change_machine(entry)
         elif known := self._states.get(entry.node):
@@ -435,6 +440,8 @@ class NodeStateProjection:
                 if self._machines.get(known.serial) is known:
                     self._machines[known.serial] = changing
                 known = changing
+            if entry.kind == FaultEntry.kind:
+                self.fault_weeks.count(known, entry)
             _advance(known, entry)
         return self
 
@@ -488,7 +495,8 @@ def encode_node_states(projected: NodeStateProjection) -> dict[str, Any]:
         for serial, machine in projected._machines.items()
     }
     names = sorted(projected._used_names - states.keys())
-    return {"seq": projected.seq, "states": to_stored([*states.values()]), "machines": others, "former": names}
+    plain = {"seq": projected.seq, "states": to_stored([*states.values()]), "machines": others, "former": names}
+    return {**plain, "weeks": projected.fault_weeks.encode()}
 
 
 def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
@@ -498,7 +506,8 @@ def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
         serial: states[machine] if isinstance(machine, str) else from_json(NodeState, machine)
         for serial, machine in plain["machines"].items()
     }
-    return NodeStateProjection(plain["seq"], states, machines, {*states, *plain["former"]})
+    weeks = FaultWeeks.decode(plain["weeks"])
+    return NodeStateProjection(plain["seq"], weeks, states, machines, {*states, *plain["former"]})
 
 
-STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 4, encode_node_states, decode_node_states)
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 5, encode_node_states, decode_node_states)

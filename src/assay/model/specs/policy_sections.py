@@ -190,16 +190,29 @@ class RackRule(StrictModel):
     at_once: int = Field(default=2, ge=1)
 
 
+class LearntRate(StrictModel):
+    """From so many `weeks` of a pool's own history on, the last year says how many nodes with a fault class are usual.
+
+    So many standard `deviations` more than usual are a series, though they are less than `percent`. History never
+    teaches more than `percent`: a fleet that slowly gets worse does not get used to it.
+    """
+
+    weeks: int = Field(ge=4, le=52)
+    deviations: float = Field(ge=1)
+    source: str = Field(min_length=1)
+
+
 class FaultClassWave(StrictModel):
     """One fault class on this share of a pool within `hours`, and on at least `min_nodes` nodes, is a series.
 
     So is that share of the pool's nodes that have a rack, a leaf switch, a firmware or a commit in common.
-    `percent`: the share of these nodes.
+    `percent`: the share of these nodes. `learnt`: how the pool's own history makes it smaller.
     """
 
     hours: float = Field(gt=0)
     percent: float = Field(gt=0, le=100)
     min_nodes: int = Field(ge=2)
+    learnt: LearntRate | None = None
 
 
 class FaultBreakerLimits(StrictModel):
