@@ -60,3 +60,20 @@ def test_provisioning_touches_the_pools_that_it_names_before_or_after(repository
     assert find_touched_pools(repository.plan()) == ["h100-a"]
     repository.edit("specs/provisioning/lab1.yaml", "pools: [h100-a]", "pools: [byo-b]")
     assert find_touched_pools(repository.plan()) == ["byo-b", "h100-a"]
+
+
+def test_a_profile_touches_the_pools_whose_nodes_have_it(repository) -> None:
+    repository.edit("specs/profiles/managed.yaml", "acts_on_faults: true", "acts_on_faults: false")
+    plan = repository.plan()
+    assert [change.path for change in plan.profiles] == ["managed.acts_on_faults"]
+    assert find_touched_pools(plan) == ["h100-a"]
+
+
+def test_a_fabric_touches_the_pools_that_are_in_it(repository) -> None:
+    repository.edit("specs/fabrics/compute.yaml", "receive_errors: {value: 10,", "receive_errors: {value: 12,")
+    plan = repository.plan()
+    assert [change.path for change in plan.fabrics] == ["compute.limits.receive_errors.value"]
+    assert find_touched_pools(plan) == ["byo-b", "h100-a"]
+    repository.edit("inventory/byo-b.yml", "    fabric: compute\n", "").commit()
+    repository.edit("specs/fabrics/compute.yaml", "receive_errors: {value: 12,", "receive_errors: {value: 14,")
+    assert find_touched_pools(repository.plan()) == ["h100-a"]

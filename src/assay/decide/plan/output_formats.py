@@ -171,15 +171,25 @@ class PlanAnswer:
 
 
 def find_touched_pools(plan: ChangePlan) -> list[str]:
-    """Return the pools with a node that the plan names; all pools if it changes something for every node."""
+    """Return the pools with a node that the plan names, or whose profile or fabric it changes; all for a policy."""
     every = find_all_pools(plan)
     there = {new.name: new.pool for _, new in plan.nodes.kept} | {node.name: node.pool for node in plan.nodes.added}
-    if any((plan.answers, plan.policy, plan.faults, plan.profiles, plan.fabrics, plan.checks_gone)):
+    if any((plan.answers, plan.policy, plan.faults, plan.checks_gone)):
         return every
     named = {there[name] for name in _list_named_nodes(plan) if name in there}
-    fabrics = {job.fabric for job in plan.cables if not job.nodes}
-    named |= {new.pool for _, new in plan.nodes.kept if new.settings.fabric in fabrics} if fabrics else set()
+    fabrics, reset = {job.fabric for job in plan.cables if not job.nodes}, _list_reset_specs(plan)
+    for _, new in plan.nodes.kept if fabrics or reset else ():
+        if new.settings.fabric in fabrics or reset & {("profile", new.profile), ("fabric", new.settings.fabric)}:
+            named.add(new.pool)
     return sorted(named.union(plan.bundle_pools, *(change.pools for change in plan.other)))
+
+
+def _list_reset_specs(plan: ChangePlan) -> set[tuple[str, str | None]]:
+    """Return the profiles and fabrics of nodes of which the plan changes settings. A spec's name may hold dots."""
+    nodes = [new for _, new in plan.nodes.kept] if plan.profiles or plan.fabrics else []
+    used = {("profile", node.profile) for node in nodes} | {("fabric", node.settings.fabric) for node in nodes}
+    paths = {"profile": plan.profiles, "fabric": plan.fabrics}
+    return {(kind, name) for kind, name in used if any(one.path.startswith(f"{name}.") for one in paths[kind])}
 
 
 def _list_named_nodes(plan: ChangePlan) -> Iterator[str]:
