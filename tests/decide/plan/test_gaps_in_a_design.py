@@ -103,6 +103,22 @@ def test_check_says_how_to_keep_the_place_of_a_node_that_is_gone(repository) -> 
     assert 'write `gaps: ["n0007"]`' in one.fix
 
 
+def test_check_says_that_a_design_of_which_every_node_is_gone_goes_too(repository) -> None:
+    """It is so where the example's pools were deleted: gaps for all its nodes would be refused."""
+    from assay.declare.check import check_repository
+
+    own = (
+        "mine: {vars: {node_spec: server, profile: managed, site: oslo, workloads: none}, hosts: {m1: {rack: a, u: 1}}}"
+    )
+    for name in ("h100-a", "byo-b"):
+        (repository.root / f"inventory/{name}.yml").unlink()
+    (repository.root / "inventory/mine.yml").write_text(own)
+    (one,) = [one for one in check_repository(repository.root).problems if one.code == "ASY0025"]
+    assert one.fix == "list the nodes that it cables in `nodes`; if this fabric is gone, delete its file"
+    (repository.root / one.where.partition(":")[0]).unlink()
+    assert "ASY0025" not in {one.code for one in check_repository(repository.root).problems}
+
+
 @pytest.mark.parametrize(
     ("names", "said"),
     [

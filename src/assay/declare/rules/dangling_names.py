@@ -73,6 +73,8 @@ def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             place = draft.find_position(f"FabricDesign/{design.name}", "nodes")
             gaps = format_node_list(sorted({*design.gap_names, *unknown}))
             fix = f"{suggest_name(unknown[0], names)}; if a node is gone, write `gaps: {gaps}`: its ports stay free"
+            if names.isdisjoint(design.node_names()):  # as where the example's pool was deleted
+                fix = "list the nodes that it cables in `nodes`; if this fabric is gone, delete its file"
             yield RuleFinding(place, message, fix)
         trays = [name for name in (design.nvlink.node_names if design.nvlink else ()) if name not in names]
         if trays:
