@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from assay.model.errors import AssayError
 from assay.validate.must_fail_verification import NO_CASE, UnprovedCheck, verify_checks
 from assay.validate.recorded_fleet import lay_recorded_fleet, record_declarations
 from tests.support.places import ROOT
+from tests.support.slurm_cluster import until
 
 SUITE = '''"""Few things."""
 
@@ -233,3 +236,25 @@ def test_a_recording_keeps_what_is_declared_for_it(small):
     record_declarations(fleet, "fabric-compute")
     assert load_fleet(kept).nodes.keys() == fleet.nodes.keys()
     assert (kept / "specs/fabrics/compute.yaml").read_bytes() == (ROOT / "specs/fabrics/compute.yaml").read_bytes()
+
+
+def test_who_works_for_it_ends_when_it_is_killed(small):
+    file = small.root / "working"
+    wait = f"    import os, time; open({str(file)!r}, 'a').write(f'{{os.getpid()}}\\n'); time.sleep(3600)\n"
+    small.suite(SUITE.replace('    """Count."""\n', f'    """Count."""\n{wait}'))
+    run = subprocess.Popen([sys.executable, "-m", "assay", "suites", "verify", "--jobs", "2"], cwd=small.root)
+    try:
+        until(lambda: file.exists() and file.read_text().endswith("\n"))
+        workers = {int(line) for line in file.read_text().split()}
+        assert run.pid not in workers, "another process judges"
+    finally:
+        run.kill()
+        run.wait()
+    until(lambda: not any(map(is_alive, workers)))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -6,13 +6,16 @@ Each check is judged on the good recordings, and on each of its cases. A plan ma
 from __future__ import annotations
 
 import multiprocessing
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from fnmatch import fnmatchcase
 from functools import cached_property
+from multiprocessing import connection
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from assay.declare.repository.tree import WorkingFolder
@@ -334,11 +337,22 @@ def _run_sessions(
         yield from map(run_recording_session, by_size)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=min(jobs, len(by_size)), mp_context=context) as pool:
+    with ProcessPoolExecutor(min(jobs, len(by_size)), context, initializer=_end_with_pool) as pool:
         begun = [pool.submit(run_recording_session, sitting) for sitting in by_size]
         for done, ended in enumerate(as_completed(begun), start=1):
             progress(done, len(by_size))
             yield ended.result()
+
+
+def _end_with_pool() -> None:
+    """Let this worker end when the process that has the pool does: it would wait for work for ever."""
+    Thread(target=_wait_for_end, daemon=True).start()
+
+
+def _wait_for_end() -> None:
+    if owner := multiprocessing.parent_process():
+        connection.wait([owner.sentinel])
+        os._exit(1)
 
 
 def _find_unexpected(seen: Iterable[ObservedVerdict]) -> Iterator[UnprovedCheck]:
