@@ -194,9 +194,18 @@ def test_each_part_of_a_load_names_what_the_nodes_must_have(root: Path) -> None:
     told = {need["name"]: need for need in needs.values() if need["where"] == "the nodes"}
     for part in set(LOAD_PARTS) - {"hpl", "site_training"}:  # the site names their commands
         assert sum(holds_part(rule, part) for rule in read_need_rules()) == 1, part
-    assert {"all_reduce_perf", "gpu_burn", "fio", "stress-ng", "dcgmi", "nvbandwidth", "ib_write_bw"} <= told.keys()
+    assert {"all_reduce_perf", "gpu_burn", "fio", "stress-ng", "dcgmi", "nvbandwidth", "assay-load"} <= told.keys()
+    assert "ib_write_bw" not in told, "no node has an adapter"
     assert {need["trouble"] for need in told.values()} == {""}, "doctor does not look there"
     assert code == 0
+
+
+def test_a_site_whose_gpus_are_amds_is_told_of_no_tool_of_nvidia(root: Path) -> None:
+    write_spec(root, "burn-in.yaml", PARTS.replace("PARTS", ", ".join(sorted(set(LOAD_PARTS) - {"site_training"}))))
+    spec = (root / "specs/node.yaml").read_text().replace('driver: "570"\n', "")
+    write_spec(root, "node.yaml", spec.replace("model: H100", "vendor: amd, model: AMD Instinct MI300X"))
+    on_nodes = {name for name, need in ask(root)[1].items() if need["where"] == "the nodes"}
+    assert on_nodes == {"python3", "fio", "stress-ng", "stressapptest", "nvme", "smartctl"}
 
 
 def holds_part(rule: NeedRule, part: str) -> bool:

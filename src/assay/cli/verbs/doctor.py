@@ -29,6 +29,7 @@ from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import EXTRA_OF_MODULE, AssayError, list_missing_modules
 from assay.model.facts import fact
 from assay.model.specs.credential_reference import CredentialReference
+from assay.model.specs.load_parts import LOAD_PARTS, PART_NEEDS, find_lacking_part
 from assay.model.specs.spec_document import StrictModel
 from assay.model.text.lists import format_count, format_list
 
@@ -114,12 +115,19 @@ class NeedRule(StrictModel):
     without: str = ""
 
     def list_needs(self, fleet: Fleet) -> Iterator[tuple[str, str]]:
-        """Yield each name that the row needs in a fleet, and what there asks for it."""
+        """Yield each name that the row needs in a fleet, and what there asks for it.
+
+        A part of a load asks for nothing where no node could run it.
+        """
+        idle = list(LOAD_PARTS if self.where else ())
+        for kind in {node.spec for node in fleet.nodes.values()} if self.where else ():
+            parts = fleet.node_specs[kind].list_parts(has_bmc=True, has_fabric=True)
+            idle = [part for part in idle if find_lacking_part(PART_NEEDS[part], parts)]
         names = [*self.programs, *(f"extra {extra}" for extra in self.extras), *self.files]
         allowed = {value for _, value in find_declared(fleet, self.among.split("."))} if self.among else None
         for path in self.declared:
             for keys, value in find_declared(fleet, path.split(".")):
-                if (allowed is None or keys[0] in allowed) and holds(value, self.has):
+                if (allowed is None or keys[0] in allowed) and value not in idle and holds(value, self.has):
                     yield from ((name, str(keys[0])) for name in names or [value] if "{" not in name)
         yield from ((name, "") for name in names if not self.declared)
 
