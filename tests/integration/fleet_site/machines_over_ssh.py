@@ -38,6 +38,9 @@ _ENTRY = """\
 printf '%s\\037%s\\037%s\\036' "${mark}" {machine} "$SSH_ORIGINAL_COMMAND" >> {log}
 ASSAY_AT=$(date -u -d "+$(cat {ahead}) seconds" +%Y-%m-%dT%H:%M:%S+00:00)
 export ASSAY_AT
+case "$SSH_ORIGINAL_COMMAND" in
+"{probe}"*) SSH_ORIGINAL_COMMAND="$SSH_ORIGINAL_COMMAND --root $ASSAY_ROOT --at $ASSAY_AT" ;;
+esac
 exec sh -c "$SSH_ORIGINAL_COMMAND"
 """
 
@@ -115,7 +118,9 @@ class SshMachines:
         write_uptime(machine, world.load(place.machine), world.clock().now())
         entry = self.folder / f"enter-{place.machine}"
         words = {"machine": place.machine, "log": self._log, "ahead": self._ahead}
-        entry.write_text(_ENTRY.format(mark=MARK, **{name: shlex.quote(str(word)) for name, word in words.items()}))
+        entry.write_text(
+            _ENTRY.format(mark=MARK, probe=PROBE, **{name: shlex.quote(str(word)) for name, word in words.items()})
+        )
         entry.chmod(0o755)
         seen = {
             "ASSAY_ROOT": machine / "root",

@@ -70,6 +70,6 @@ def test_a_part_that_does_not_exist_failed_by_name(node: Any) -> None:
 def test_a_tool_that_is_not_installed_is_absent(node: Any) -> None:
     hidden = "import os, runpy; os.environ['PATH'] = '/nonexistent'; "
     hidden += "runpy.run_module('assay.node.probe', run_name='__main__')"
-    done = node.run("python3", "-c", hidden, "--active", ALL)
+    done = node.run("python3", "-c", hidden, "--active", ALL, "--root", str(node.folder / "root"))
     assert '"all_reduce": {"absent": "all_reduce_perf is not installed"}' in done.stdout
     assert '"memory": {"absent": "stress-ng is not installed"}' in done.stdout

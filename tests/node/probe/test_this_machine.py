@@ -22,9 +22,8 @@ WITH_TOOLS = ("gpu", "host", "time", "services")  # asked through the node's own
 
 
 def probe(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: text for name, text in os.environ.items() if name not in ("ASSAY_ROOT", "ASSAY_AT")}
     command = [sys.executable, "-m", "assay.node.probe", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=clean | environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
 
 
 def leaves(tree: Any) -> list[dict[str, Any]]:
@@ -58,9 +57,13 @@ def test_an_empty_root_has_nothing_and_says_so_for_each(tmp_path: Path) -> None:
     assert values == []
 
 
-def test_the_root_may_come_from_the_environment(tmp_path: Path) -> None:
-    tree = json.loads(probe(ASSAY_ROOT=str(tmp_path)).stdout)["probe"]
-    assert "absent" in tree["host"]["hostname"]
+def test_no_variable_of_the_environment_moves_the_root_or_the_time(tmp_path: Path) -> None:
+    done = probe("--areas", "host,time", ASSAY_ROOT=str(tmp_path), ASSAY_AT="2001-01-01T00:00:00+00:00")
+    tree = json.loads(done.stdout)["probe"]
+    assert tree["host"]["hostname"] == {"value": Path("/proc/sys/kernel/hostname").read_text().strip()}
+    assert "2001" not in done.stdout
+    agent = [sys.executable, "-m", "assay.node.agent", "--help"]
+    assert "ASSAY_" not in subprocess.run(agent, capture_output=True, text=True, check=True).stdout
 
 
 def test_pretty_is_the_same_document_to_read() -> None:

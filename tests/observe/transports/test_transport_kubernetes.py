@@ -79,8 +79,10 @@ def node(name: str = "n0001", *, quick: bool = True, **told: Any) -> Node:
 def test_the_document_tells_which_machine_it_is_of(kube: KubeFake, tmp_path: Path) -> None:
     (tmp_path / "sys/class/dmi/id").mkdir(parents=True)
     (tmp_path / "sys/class/dmi/id/product_serial").write_text("A520112X4400002\n")
-    probe = ["env", f"ASSAY_ROOT={tmp_path}", f"PYTHONPATH={os.pathsep.join(sys.path)}", sys.executable]
-    installed = make_node_settings({"transport": "kubernetes", "probe_command": [*probe, "-m", "assay.node.probe"]})
+    probe = ["env", f"PYTHONPATH={os.pathsep.join(sys.path)}", sys.executable]
+    installed = make_node_settings(
+        {"transport": "kubernetes", "probe_command": [*probe, *("-m", "assay.node.probe", "--root", str(tmp_path))]}
+    )
     tree = run_remote_probe(replace(node(), settings=installed), [], 60)
     evidence = EvidenceDocument("n0001", datetime.now(UTC), tree)
     assert evidence.find_stranger("A520112X4400002") == ""

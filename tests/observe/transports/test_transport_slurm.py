@@ -54,8 +54,8 @@ def test_a_step_brings_the_document_and_its_job_is_gone_after(slurm: Path) -> No
 def test_the_document_tells_which_machine_it_is_of(slurm: Path, tmp_path: Path) -> None:
     (tmp_path / "sys/class/dmi/id").mkdir(parents=True)
     (tmp_path / "sys/class/dmi/id/product_serial").write_text("A520112X4400002\n")
-    probe = ["env", f"ASSAY_ROOT={tmp_path}", f"PYTHONPATH={os.pathsep.join(sys.path)}", sys.executable]
-    tree = run_remote_probe(node(probe_command=[*probe, "-m", "assay.node.probe"]), [], 60)
+    probe = ["env", f"PYTHONPATH={os.pathsep.join(sys.path)}", sys.executable]
+    tree = run_remote_probe(node(probe_command=[*probe, *("-m", "assay.node.probe", "--root", str(tmp_path))]), [], 60)
     evidence = EvidenceDocument("n0001", datetime.now(UTC), tree)
     assert evidence.find_stranger("A520112X4400002") == ""
     assert "A520112X4400002" in evidence.find_stranger("A520112X4400001")

@@ -179,6 +179,8 @@ def _run(world: LabWorld, state: VirtualNodeState, now: datetime, command: list[
     environment = {**os.environ, **_environment(world, folder, now, library, has_nvidia=has_nvidia)}
     # The probe is installed on the node, or comes through standard input.
     is_probe = command[1:3] == ["-m", "assay.node.probe"] or command[1:4] == ["-I", "-S", "-"]
+    if is_probe:
+        command = [*command, "--root", str(folder / "root"), "--at", now.isoformat()]
     if is_probe and "--burn-in" in command:
         command = [*command, "--clock", str(world.home / "clock.json")]
     if library is None and is_probe and has_nvidia:

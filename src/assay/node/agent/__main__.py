@@ -306,7 +306,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--state", type=Path, default=state, metavar="DIR", help=f"where to buffer (default: {state})")
     parser.add_argument("--buffer-mib", type=float, default=64.0, metavar="N", help="how much to buffer (default: 64)")
     parser.add_argument("--log", default=KMSG, metavar="FILE", help=f"the kernel log (default: {KMSG})")
-    parser.add_argument("--root", default=os.environ.get("ASSAY_ROOT", "/"), help="the node's file system")
+    parser.add_argument("--root", default="/", help="the node's file system")
     parser.add_argument("--probe-every", type=float, default=0.0, metavar="S", help="also push the probe's readings")
     parser.add_argument("--no-events", action="store_true", help="do not follow NVML's events")
     parser.add_argument("--beat", type=float, default=15.0, metavar="S", help="longest silence (default: 15)")

@@ -79,7 +79,7 @@ def _ask_burn_in(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
 def _parse_arguments() -> argparse.Namespace:
     wide = partial(argparse.HelpFormatter, width=HELP_WIDTH)  # asking for the terminal's width imports three modules
     parser = argparse.ArgumentParser("python -m assay.node.probe", description=__doc__, formatter_class=wide)
-    parser.add_argument("--root", default=os.environ.get("ASSAY_ROOT", "/"), help="the node's file system")
+    parser.add_argument("--root", default="/", help="the node's file system")
     parser.add_argument(
         "--since",
         type=KernelLogCursor.parse,
@@ -104,7 +104,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--after-unit", default="", metavar="SEED:TEST", help="the battery goes on after this unit")
     parser.add_argument("--part-seconds", default="", metavar="PART=S,…", help="instead of --seconds, for some parts")
     parser.add_argument("--relay", action="store_true", help="print what a load finds as it comes, before the document")
-    parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the caller's time now, ISO 8601")
+    parser.add_argument("--at", default="", help="the caller's time now, ISO 8601")
     parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S", help="for the passive part")
     parser.add_argument("--pretty", action="store_true", help="indent the document")
     return parser.parse_args()
