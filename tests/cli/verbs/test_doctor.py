@@ -165,6 +165,15 @@ def test_a_search_by_the_clock_needs_its_launcher_and_others_may_do_without(
     assert find_missing(root).keys() == {"launch"}
 
 
+def test_a_search_whose_ranks_find_each_other_by_pmix_asks_the_nodes_for_its_library(root: Path) -> None:
+    write_spec(root, "ring.yaml", WORKLOAD.replace("[launch,", "[srun, --mpi=pmix,"))
+    assert "libpmix" not in ask(root)[1], "nobody searches by it"
+    search = "does: collectives-search, cron: '1 1 * * *', search: {workload: ring}"
+    write_spec(root, "schedule.yaml", f"{SCHEDULE}  search: {{{search}}}\n")
+    need = ask(root)[1]["libpmix"]
+    assert (need["where"], need["used_for"]) == ("the nodes", "scheduled searches through Slurm's PMIx: ring")
+
+
 def test_a_stamped_seal_asks_for_openssl(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     have_only(monkeypatch, "git", "node", "ssh")
     for anchor, programs in (("git-note", set()), ("rfc3161:https://tsa.example.org", {"openssl"})):

@@ -78,9 +78,10 @@ def test_a_metric_that_is_not_told_any_more_reads_failed(monitored: Any) -> None
 
 def test_an_alert_that_nobody_mapped_is_noted(monitored: Any) -> None:
     monitored.gauges["DCGM_FI_DEV_GPU_TEMP"] = 201
-    (fault,) = monitored.site.wait_for(lambda: monitored.site.faults("alert.strange-light"), "it is noted")
-    assert fault.body["severity"] == "informational"
-    assert "alert StrangeLight on n0003: no rule says what it is" in monitored.site.log("serve")
+    (kept,) = monitored.site.wait_for(lambda: entries(monitored, "alert.elsewhere"), "it is counted")
+    assert (kept.node, kept.body["alert"]) == ("", "StrangeLight")
+    assert "no rule says what it is; it touches no node" in monitored.site.log("serve")
+    assert monitored.site.faults("alert.strange-light") == []
     monitored.gauges["DCGM_FI_DEV_GPU_TEMP"] = 41
 
 
@@ -89,10 +90,10 @@ def test_prometheus_reads_the_metrics_of_assay_itself(monitored: Any) -> None:
     assert monitored.query("sum(assay_nodes)") == [len(load_fleet(monitored.site.fleet).nodes)]
     assert monitored.query("assay_ledger_up") == [1]
     assert monitored.query("count by (version) (assay_build_info)") == [1]
-    monitored.gauges["DCGM_FI_DEV_GPU_TEMP"] = 202
-    found = 'sum(assay_faults_total{fault="alert.strange-light"}) >= 1'
+    monitored.gauges["DCGM_FI_DEV_XID_ERRORS"] = 48
+    found = 'sum(assay_faults_total{fault="gpu.xid.48"}) >= 1'
     monitored.site.wait_for(lambda: monitored.query(found), "a fault is counted a scrape later")
-    monitored.gauges["DCGM_FI_DEV_GPU_TEMP"] = 41
+    monitored.gauges["DCGM_FI_DEV_XID_ERRORS"] = 0
 
 
 def _with_lines(tree: dict[str, Any]) -> dict[str, Any] | None:

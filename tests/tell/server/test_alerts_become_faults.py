@@ -8,7 +8,7 @@ import json
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -63,10 +63,12 @@ class Room:
             fleet, self.ledger, EvidenceStore(home / "evidence"), SystemClock(), home, home / "reports"
         )
         enroll_nodes(self.desk)
+        self.enrolled = self.ledger.head()
 
-    def take(self, *alerts: dict[str, Any]) -> Any:
+    def take(self, *alerts: dict[str, Any], pools: Sequence[str] = ()) -> Any:
         rules = self.fleet.monitorings["exporters"].alerts
         assert rules is not None
+        rules = rules.model_copy(update={"pools": list(pools)})
         read = parse_alertmanager_payload(payload(*alerts))
         mapped = [map_alert(one, rules, self.fleet.nodes) for one in read.alerts]
         return record_alerts(self.desk, mapped, self.said.append)
@@ -103,22 +105,30 @@ def test_what_is_sent_again_is_not_counted_again_and_what_begins_anew_is(room: R
     assert [entry.body["count"] for entry in room.entries("fault")] == [1, 2]
 
 
-def test_an_alert_that_no_rule_knows_is_told_and_noted(room: Room) -> None:
-    assert room.take(alert(alertname="DiskAlmostFull", instance="n0004:9100")).unmapped == 1
-    (fault,) = room.entries("fault")
-    assert (fault.node, fault.body["class"], fault.body["severity"]) == (
-        "n0004",
-        "alert.disk-almost-full",
-        "informational",
-    )
-    assert room.said == ["alert DiskAlmostFull on n0004: no rule says what it is; noted as alert.disk-almost-full"]
+def test_an_alert_that_no_rule_knows_is_told_and_counted_and_touches_no_node(room: Room) -> None:
+    labels = {"alertname": "DiskAlmostFull", "instance": "n0004:9100"}
+    counts = room.take(alert(**labels), alert("resolved", fingerprint="f2", **labels))
+    assert (counts.unmapped, counts.unplaced) == (2, 2)
+    (kept,) = room.ledger.entries(after=room.enrolled)
+    assert (kept.kind, kept.node, kept.body["alerts"]) == ("alert.elsewhere", "", 2)
+    told = "alert DiskAlmostFull (alertname=DiskAlmostFull, instance=n0004:9100)"
+    assert room.said == [f"{told}: no rule says what it is; it touches no node"]
+
+
+def test_an_alert_speaks_only_of_the_pools_that_git_gives_it(room: Room) -> None:
+    """Whoever has this Prometheus's token names any node: a rule in git says of which it may speak."""
+    told = [alert(**{**XID, "Hostname": name}) for name in ("n0003", "n0017")]
+    assert room.take(*told, pools=["byo-b"]).unplaced == 1
+    assert [(fault.node, fault.body["class"]) for fault in room.entries("fault")] == [("n0017", "gpu.xid.79")]
+    labels = "Hostname=n0003, alertname=GpuXid, pci_bus_id=00000000:1B:00.0, xid=79"
+    assert room.said == [f"alert GpuXid ({labels}): of no node of which it may speak; it touches no node"]
 
 
 def test_an_alert_of_no_node_of_ours_is_told_and_kept(room: Room) -> None:
     assert room.take(alert(alertname="EtcdDown", instance="10.1.1.1:2379")).unplaced == 1
     (kept,) = room.entries("alert.elsewhere")
     assert (kept.node, kept.body["alert"]) == ("", "EtcdDown")
-    assert "of no node of ours (alertname=EtcdDown, instance=10.1.1.1:2379)" in room.said[0]
+    assert "alert EtcdDown (alertname=EtcdDown, instance=10.1.1.1:2379): no rule says what it is" in room.said[0]
 
 
 def test_alerts_of_no_node_of_ours_are_counted_in_one_entry_an_hour(room: Room) -> None:
@@ -180,7 +190,7 @@ def test_any_labels_make_a_fault_with_a_proper_name(labels: dict[str, str], name
     )
     with contextlib.suppress(AssayError):
         (read,) = parse_alertmanager_payload(payload(alert(**{**labels, "alertname": name, "xid": name}))).alerts
-        found = map_alert(read, rules, {"n1"})
+        found = map_alert(read, rules, {})
         assert found.fault == found.fault.lower()
         assert not set(found.fault) - set("abcdefghijklmnopqrstuvwxyz0123456789.-")
 

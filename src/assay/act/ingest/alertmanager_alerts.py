@@ -22,9 +22,9 @@ from assay.model.timestamps import format_time
 
 
 class AlertCounts(NamedTuple):
-    """How many alerts were recorded, and of these how many have no rule for their fault, or no node of this fleet.
+    """How many alerts were recorded; how many of them have no rule for their fault; how many speak of no node.
 
-    `unnoted`: how many of no node came since the last entry that counts them. `entries`: how many the ledger got.
+    `unnoted`: how many of the last came since the last entry that counts them. `entries`: how many the ledger got.
     """
 
     total: int
@@ -42,8 +42,8 @@ def record_alerts(
 ) -> AlertCounts:
     """Append what these alerts say; the same alerts again append nothing.
 
-    Alerts of no node of the fleet, and the `unnoted` ones before, are one entry an hour. `report` gets a line with each
-    such entry, and for each kind of alert without a rule. Raises AssayError when the ledger cannot be written: then
+    Alerts of no node, and the `unnoted` ones before, are one entry an hour. `report` gets a line with each such entry.
+    Raises AssayError when the ledger cannot be written: then
     Alertmanager must send all of them again.
     """
     placed = sorted((alert for alert in alerts if alert.node), key=lambda alert: (alert.node, alert.alert.started_at))
@@ -63,8 +63,7 @@ def record_alerts(
             entries.append(content.make_entry(derive_id(content.kind, hour), context.now))
         is_new = context.ledger.append(*entries)
     is_noted = bool(unplaced) and is_new[-1]
-    unmapped = [alert for alert in placed if not alert.matched_rule]
-    for alert in {(alert.fault, alert.node): alert for alert in (*unmapped, *unplaced[:is_noted])}.values():
+    for alert in unplaced[:is_noted]:
         report(_format_unknown_alert(alert))
     count = sum(not alert.matched_rule for alert in alerts)
     return AlertCounts(len(alerts), count, len(unplaced), 0 if is_noted else unnoted, len(faults) + sum(is_new))
@@ -120,6 +119,5 @@ def _format_detail(mapped: MappedAlert) -> str:
 
 def _format_unknown_alert(mapped: MappedAlert) -> str:
     labels = ", ".join(f"{name}={text[:40]}" for name, text in sorted(mapped.alert.labels.items())[:4])
-    where = f"on {mapped.node}" if mapped.node else f"of no node of ours ({labels})"
-    reason = "" if mapped.matched_rule else "no rule says what it is; "
-    return f"alert {mapped.alert.name} {where}: {reason}noted as {mapped.fault}"
+    reason = "of no node of which it may speak" if mapped.matched_rule else "no rule says what it is"
+    return f"alert {mapped.alert.name} ({labels}): {reason}; it touches no node"

@@ -6,7 +6,7 @@ Payload: https://prometheus.io/docs/alerting/latest/configuration/#webhook_confi
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.adapters.prometheus.readings import normalize_part_name
 from assay.model.errors import AssayError
+from assay.model.node import Node
 from assay.model.outside_documents import describe_mistakes
 from assay.model.specs.monitoring import AlertMapping
 
@@ -59,9 +60,10 @@ class AlertmanagerPayload(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class MappedAlert:
-    """An alert and its fault: `node` is "" for none of the fleet's, `part` "" for the whole node.
+    """An alert and its fault: `node` is "" for none that it may speak of, `part` "" for the whole node.
 
-    `over` says that the alert means recovery. `matched_rule` says that a rule of the Monitoring document matched.
+    Without a rule in the fleet's git, an alert speaks of no node: its labels are words of whoever wrote them. `over`
+    says that the alert means recovery. `matched_rule` says that a rule of the Monitoring document matched.
     """
 
     alert: AlertmanagerAlert
@@ -82,7 +84,7 @@ def parse_alertmanager_payload(body: bytes) -> AlertmanagerPayload:
         raise AssayError(f"no alerts of Alertmanager's version 4: {mistakes}"[:600]) from None
 
 
-def map_alert(alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Collection[str]) -> MappedAlert:
+def map_alert(alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Mapping[str, Node]) -> MappedAlert:
     """Map an alert by the first rule that matches it, or else to the fault `alert.NAME`, which no catalogue has."""
     labels = alert.labels
     matching = (
@@ -98,15 +100,18 @@ def map_alert(alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Collection[
         fault = f"alert.{NO_NAME_CHARACTERS.sub('-', words).strip('-') or 'unnamed'}"
     parts = (normalize_part_name(labels[label], how) for label, how in alerts.part.items() if label in labels)
     part = next((part[:128] for part in parts if part and "/" not in part), "")
-    node = _find_node(alerts, labels, nodes)
+    node = _find_node(alerts, labels, nodes) if is_mapped else ""
     return MappedAlert(alert, node, part, fault, over=bool(rule and rule.over), matched_rule=is_mapped)
 
 
-def _find_node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Collection[str]) -> str:
-    """Return the node that the first fitting label names, with or without a port or a domain, "" for none."""
+def _find_node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Mapping[str, Node]) -> str:
+    """Return the node that the first fitting label names, with or without a port or a domain, "" for none.
+
+    It is of the pools of which the alerts may speak.
+    """
     for label in alerts.node:
         host = labels.get(label, "").partition(":")[0]
         for name in (host, host.partition(".")[0]):
-            if name in nodes:
+            if name in nodes and (not alerts.pools or nodes[name].pool in alerts.pools):
                 return name
     return ""

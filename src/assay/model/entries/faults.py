@@ -71,7 +71,7 @@ class AlertResolvedEntry(AlertNoteEntry):
 
 @fact
 class AlertElsewhereEntry(AlertNoteEntry):
-    """Alerts came in that name no node of the fleet: how many in an hour, and one of them."""
+    """Alerts came in that may speak of no node: how many in an hour, and one of them."""
 
     kind = "alert.elsewhere"
     alerts: int = shown(missing=1, omit_stored=True, default=1)

@@ -84,11 +84,12 @@ class AlertMapping(StrictModel):
 
     `token`: what Alertmanager must present. Without it, all alerts are refused.
 
-    `node`: labels with the name of a node. `part`: labels with that of a part, and how they write it. `rules`: the
-    fault of each alert.
+    `node`: labels with the name of a node. `pools`: those of whose nodes these alerts may speak; empty: all.
+    `part`: labels with that of a part, and how they write it. `rules`: the fault of each alert.
     """
 
     node: list[MetricLabel] = Field(min_length=1)
+    pools: list[str] = Field(default=[])
     part: dict[MetricLabel, LabelSpelling] = Field(default={})
     token: TokenReference | None = None
     rules: list[AlertRule] = Field(default=[])
