@@ -118,7 +118,7 @@ def summarize_rollout(rollout: Rollout) -> RolloutSummary:
 
 @fact
 class RolloutOfNode(RolloutSummary):
-    """The active rollout with this node, or its last that ended before the node was proven; and how far it came."""
+    """The active rollout with this node, or its last if it was aborted before the node was proven; how far it came."""
 
     progress: ProgressKind
     """How far this node is."""
@@ -131,9 +131,9 @@ class RolloutOfNode(RolloutSummary):
 
 
 def find_node_rollout(source: RecordSource, node: str) -> RolloutOfNode | None:
-    """Return the active rollout with this node; else its last, if that ended before the node was proven.
+    """Return the active rollout with this node; else its last, if that was aborted before the node was proven.
 
-    Nothing is written.
+    A node that a newer rollout did not take over needs nothing of the older one any more. Nothing is written.
     """
     history = _read_rollouts(source)
     rollout = history.find_active() if history else None
@@ -143,7 +143,7 @@ def find_node_rollout(source: RecordSource, node: str) -> RolloutOfNode | None:
         return _describe_progress(rollout, progress, step.waits_for) if progress else None
     past = [rollout for rollout in history.rollouts.values() if node in rollout.members] if history else []
     last = past[-1] if past else None
-    if last is None or last.status not in ("superseded", "aborted") or node not in last.unproven:
+    if last is None or last.status != "aborted" or node not in last.unproven:
         return None
     return _describe_progress(last, NodeProgress(last.members[node], "left alone", f"over: {last.end_reason}"), "")
 
