@@ -214,6 +214,8 @@ def _find_series(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) 
 
 def _find_history(snapshot: FleetSnapshot, pool: str, name: str, window: FaultClassWave) -> ClassHistory:
     """Return what the pool's own history says of a fault class, until this window begins."""
+    if window.learnt is None:
+        return ClassHistory(0, 0, 0)
     serving = [state for state, spec in snapshot.policy.states.items() if spec.in_service]
     return snapshot.fault_weeks.find_history(pool, name, serving, snapshot.now - hours(window.hours))
 
