@@ -45,7 +45,7 @@ def answer(home: Path, days: int) -> int:
     """Return how many series were compared at the end of so many days of the history."""
     as_of, ledger = FIRST_AT + timedelta(days=days - 1, hours=10), Ledger.open(home / ".assay" / "ledger.sqlite")
     with open_fleet_tables(history_folder(home / "reports"), ledger, as_of) as database:
-        return find_trends(database, as_of).findings.series.judged
+        return find_trends(database, as_of).series.judged
 
 
 if __name__ == "__main__":

@@ -24,11 +24,19 @@ from assay.cli.verbs.results import DISTRIBUTION_DAYS
 from assay.decide.plan.backtest import BACKTEST_DAYS
 from assay.decide.replay.simulator import REPLAY_HORIZON
 from assay.decide.state.service_absences import MIN_RETURNS
-from assay.decide.trends.days import LOOK_BACK_WEEKS, OWN_FROM, OWN_TO, RECENT_DAYS
-from assay.decide.trends.raw_counters import RISES_PER_FALL
-from assay.decide.trends.series import RATE_DAYS
+from assay.decide.trends.days import (
+    LONG_FROM,
+    LONG_TO,
+    LOOK_BACK_WEEKS,
+    MONTHLY_DAYS,
+    OWN_FROM,
+    OWN_TO,
+    RATE_DAYS,
+    RECENT_DAYS,
+)
+from assay.decide.trends.part_evidence import RISES_PER_FALL
+from assay.decide.trends.part_findings import USUAL_THRESHOLD
 from assay.decide.trends.warning_record import LEAST_READ
-from assay.decide.trends.warning_threshold import USUAL_THRESHOLD
 from assay.decide.trends.warnings import LONG_ABSENCE
 from assay.decide.trust.record import RECORD_DAYS
 from assay.fabric.compare.repair import MANY_NODES
@@ -167,9 +175,9 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
     ("docs/trends.md", "then it is quiet for about five weeks", OWN_TO + 2 * RECENT_DAYS, 35),
     (
         "docs/trends.md",
-        "of its last 7 days minus that of its days 60 to 21 before",
-        [RECENT_DAYS, OWN_FROM, OWN_TO],
-        [7, 60, 21],
+        "of its last 7 days with that of its days 60 to 21 before, its last 14 days with its days 260 to 75 before",
+        [RECENT_DAYS, OWN_FROM, OWN_TO, MONTHLY_DAYS, LONG_FROM, LONG_TO],
+        [7, 60, 21, 14, 260, 75],
     ),
     (
         "docs/trends.md",
@@ -177,10 +185,10 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
         default_of(ChangeDetector, "alarms_per_1000_node_days"),
         0.1,
     ),
-    ("docs/trends.md", "less than about three months of values it is 8", USUAL_THRESHOLD, 8),
+    ("docs/trends.md", "less than about three months of values it is 4.3", USUAL_THRESHOLD, 4.3),
     ("docs/trends.md", "rises at least five times as often as it falls", RISES_PER_FALL, 5),
     ("docs/trends.md", "extends the last two weeks in a straight line", RATE_DAYS, 14),
-    ("docs/trends.md", "would have said in the last eight weeks", LOOK_BACK_WEEKS, 8),
+    ("docs/trends.md", "would have said in the last twelve weeks", LOOK_BACK_WEEKS, 12),
     ("docs/trends.md", "was measured on at least 80 % of the days", LEAST_READ, 0.8),
     ("docs/trends.md", "left service for more than a day", LONG_ABSENCE / DAY, 1),
     ("docs/trust.md", "show the last 30 days", RECORD_DAYS, 30),

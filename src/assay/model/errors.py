@@ -19,6 +19,7 @@ EXTRA_OF_MODULE = {
     "duckdb": "duckdb",
     "itsdangerous": "web",
     "kubernetes": "kubernetes",
+    "numpy": "duckdb",
     "openpyxl": "xlsx",
     "starlette": "web",
     "trustme": "lab",

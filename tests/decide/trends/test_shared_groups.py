@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import comb
 
 import pytest
 
-from assay.decide.trends.change_scores import GroupSize
+from assay.decide.trends.change_warnings import ChangeScore, ChangeWarning
 from assay.decide.trends.fleet_tables import SHARED_TRAITS
-from assay.decide.trends.series import ChangeScore
 from assay.decide.trends.shared_groups import name_shared_groups
-from assay.decide.trends.warning_threshold import ChangeWarning
 
 
 def traits_of(rack: str) -> tuple[str, ...]:
@@ -19,14 +18,20 @@ def traits_of(rack: str) -> tuple[str, ...]:
 
 def name_part(node: str, rack: str) -> ChangeWarning:
     return ChangeWarning(
-        ChangeScore(node, "gpu0", "t", "C", "", traits_of(rack), 60, 65, 70, 0, 30, None, 85, 9, 9), None
+        ChangeScore(node, "gpu0", "t", "C", "", traits_of(rack), 60, 65, 70, 0, 30, None, 85, 9, 9, 9), None
     )
 
 
 def name_groups(named: dict[str, int], sizes: dict[str, int]) -> tuple[list[ChangeWarning], list[tuple[str, float]]]:
     """Return the warnings and the groups, of so many named parts and so many parts of each rack."""
     warnings = [name_part(f"{rack}-{number}", rack) for rack, count in named.items() for number in range(count)]
-    told, groups = name_shared_groups(warnings, [GroupSize("t", traits_of(rack), size) for rack, size in sizes.items()])
+    told, groups = name_shared_groups(
+        warnings,
+        {
+            ("t", at): Counter(sizes if trait == "rack" else {"": sum(sizes.values())})
+            for at, trait in enumerate(SHARED_TRAITS)
+        },
+    )
     return told, [(group.value, group.p) for group in groups]
 
 

@@ -6,11 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from assay.decide.trends.change_warnings import ChangeScore, ChangeWarning, Forecast
 from assay.decide.trends.fleet_tables import PartFailure
-from assay.decide.trends.series import ChangeScore
 from assay.decide.trends.warning_answers import RuleRecord
 from assay.decide.trends.warning_record import TrendWarning, WarningHistory, find_share_interval
-from assay.decide.trends.warning_threshold import ChangeWarning, Forecast
 from assay.decide.trends.warnings import (
     OpenedWarnings,
     advise,
@@ -104,7 +103,7 @@ def find(
 ) -> ChangeWarning:
     score = ChangeScore(
         f"n{number}", "gpu0", name, "C", f"S{number}", (rack, "u1", "", "", "", "h100", "1.0", ""), 61.0, 66.0, 70.0,
-        0.2, 40, None, 85.0, 9.1, 9.1,
+        0.2, 40, None, 85.0, 9.1, 5.0, 5.0,
     )  # fmt: skip
     return ChangeWarning(score, forecast, f"rack {rack}: 9 of 18 (p 1e-9)" if rack else "")
 

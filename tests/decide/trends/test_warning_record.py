@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.decide.trends.day_comparison import find_crossing
-from assay.decide.trends.series import ChangeScore
 from assay.decide.trends.warning_record import (
     ClosedWarning,
     FailuresSeen,
     PastWarning,
     close_warnings,
     count_failures,
+    find_crossing,
     judge_record,
     learn_factors,
     learn_past_factors,
+    mark_new,
 )
 
 
@@ -83,9 +83,7 @@ def test_a_crossing_and_the_failure_that_follows_are_one() -> None:
 
 def name_part(day: int, *, crossed: int | None, is_new: bool = True, node: str = "n1") -> PastWarning:
     """Return a part that was named on a day, 10 days before its limit in a straight line."""
-    traits = ("",) * 8
-    score = ChangeScore(node, "gpu0", "t", "C", "S1", traits, 40, 46, 60, 0, 30, None, 70, 9, 9)
-    return PastWarning(day, score, 30, crossed, None, is_new)
+    return PastWarning(day, (node, "gpu0"), 10.0, 30, crossed, None, is_new)
 
 
 def test_each_week_of_a_warning_teaches_the_range_however_long_it_took() -> None:
@@ -102,7 +100,7 @@ def test_a_failure_ends_a_forecast_and_another_part_of_the_place_does_not() -> N
     failed = [name_part(0, crossed=40)._replace(ends=None) for _ in range(30)]
     factors = learn_past_factors(failed, {part: [5]})
     assert factors is not None
-    assert factors.middle == pytest.approx(5 / failed[0].score.days_left)
+    assert factors.middle == pytest.approx(5 / failed[0].days_left)
     gone = [name_part(0, crossed=40)._replace(ends=20) for _ in range(30)]
     assert learn_past_factors(gone, {}) is None
 
@@ -134,3 +132,11 @@ def test_a_past_warning_is_closed_by_what_came_of_the_part(
         one.outcome for one in close_warnings(said, {("n1", "gpu0"): [100 + day for day in failed]}, today=160)
     ] == [outcome]
     assert list(close_warnings(said, {}, today=130)) == [], "its 30 days are not over"
+
+
+def test_a_part_is_warned_of_again_after_thirty_days_and_not_when_its_limit_is_crossed_already() -> None:
+    named = [name_part(day, crossed=None) for day in (35, 0, 7, 30, 28)]
+    assert [(one.day, one.is_new) for one in mark_new(named, {})] == [
+        (0, True), (7, False), (28, False), (30, True), (35, False),
+    ]  # fmt: skip
+    assert not mark_new(named[1:2], {("n1", "gpu0"): [[-1, 3]]})[0].is_new

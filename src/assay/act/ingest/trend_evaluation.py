@@ -21,8 +21,8 @@ from assay.decide.state.asset_history import HOLDER_ENTRY_KINDS, list_part_holde
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import list_absences
+from assay.decide.trends.days import DAY_S
 from assay.decide.trends.fleet_tables import list_failures, open_fleet_tables
-from assay.decide.trends.measurement_tables import DAY_S
 from assay.decide.trends.shared_groups import name_feeds_and_switches
 from assay.decide.trends.trend_answer import TrendAnswer, TrendReport, WarningCourse, find_trends, read_courses
 from assay.decide.trends.warning_answers import RuleRecord
@@ -179,8 +179,8 @@ class TrendEvaluation(NamedTuple):
         parts += [f"{count} {outcome}" for outcome, count in ended.items() if count]
         parts += [f"rule {demotion.rule} only observes from now on: {demotion.reason}" for demotion in self.demoted]
         parts += [f"left out: {file}" for file in self.unread]
-        count = self.answer.findings.series
-        return f"{count.judged} series compared, {count.cannot_tell} with too few peers; {', '.join(parts)}"
+        count = self.answer.series
+        return f"{count.judged} series compared, of {count.cannot_tell} nobody can tell; {', '.join(parts)}"
 
 
 class _HistoryAnswer(NamedTuple):
@@ -245,7 +245,7 @@ def _record(
     fresh = [warning for warning in answer.warnings if warning.score.node in states]
     known = read_answer(context.reports)
     since = parse_time(known["at"]) if known else None
-    opened = open_warnings(rules, records, history, fresh, answer.findings.series.nodes, now, since)
+    opened = open_warnings(rules, records, history, fresh, answer.series.nodes, now, since)
     demoted = (*unearned, *opened.demotions)
     context.ledger.append(
         *make_closing_entries(context, closings, states, rules, now),

@@ -113,7 +113,8 @@ def trends(
     The change of a part in two months is compared with that of at least 19 others of its kind and firmware. Nothing
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
-    from assay.decide.trends.measurement_tables import DAY_S, TrendFiles, open_tables
+    from assay.decide.trends.days import DAY_S
+    from assay.decide.trends.measurement_tables import TrendFiles, open_tables
     from assay.decide.trends.trend_answer import TrendReport, find_trends, read_courses
     from assay.decide.trends.warnings import advise
     from assay.ledger.history.parquet_files import read_without_damaged
@@ -173,14 +174,14 @@ def _open(fleet: Path, as_of: datetime, left_out: Collection[str]) -> Iterator[D
 
 def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Iterator[str]:
     """Yield the lines for people: one for each group, then one for each part; what follows stands below."""
-    findings = answer.findings
-    known = (
-        f"{findings.series.judged} series compared; cannot tell: {findings.series.cannot_tell} with fewer than 20 peers"
-    )
+    series = answer.series
+    reasons = {"with too few peers": series.few_peers, "silent": series.silent, "too new": series.new}
+    lacking = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count) or "none"
+    known = f"{series.judged} series of {series.parts} parts compared; cannot tell: {lacking}"
     if not advised:
         yield f"Nothing gets worse: {known}"
         return
-    yield f"Getting worse: {len(advised)} parts; {known}"
+    yield f"Getting worse: {answer.parts} parts; {known}"
     groups: dict[str, list[AdvisedWarning]] = defaultdict(list)
     for advice in advised:
         groups[advice.warning.group].append(advice)
@@ -190,13 +191,13 @@ def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Ite
         for advice in some:
             score = advice.warning.score
             part = f"{score.node} {score.subject}".rstrip()
-            yield f"{'  ' if group else ''}{part}  {advice.warning.because} (z {score.worse:.1f})"
+            yield f"{'  ' if group else ''}{part}  {advice.warning.because} (evidence {score.part_evidence:.1f})"
             if not group:
                 yield f"  {_format_advice(advice)}"
         if group:
             yield f"  {_format_advice(some[0])}"
-    basis = "of the fleet's own history" if findings.is_learned else "by default, as the history is short"
-    yield f"A part is named above z {findings.threshold:.1f}, {basis}"
+    basis = "of the fleet's own history" if answer.is_learned else "by default, as the history is short"
+    yield f"A part is named above evidence {answer.threshold:.1f}, {basis}"
 
 
 def _format_advice(advice: AdvisedWarning) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.decide.state.asset_history import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
-from assay.decide.trends.days import DAY_0, quote_text
+from assay.decide.trends.days import DAY_0, HISTORY_DAYS, quote_text
 from assay.ledger.history.parquet_files import (
     DAY_PREFIX,
     MEASUREMENTS_TABLE,
@@ -70,8 +70,6 @@ def _make_row(holder: PartHolder) -> tuple[object, ...]:
     return (holder.node, holder.place, *traits, since, until, "", "", holder.batch, holder.driver, holder.kind)
 
 
-HISTORY_DAYS = 126
-"""What the oldest of the past weeks needs, that set the threshold."""
 NAMED_DAYS = 7
 """The last days tell which measurements several checks take."""
 TREND_CLASSES = "trend."
@@ -166,9 +164,8 @@ def _make_measurements(database: DuckDBPyConnection, days: Sequence[Sequence[str
     name = in_check if shared else "name"
     subject = "CASE WHEN node = '' THEN subject ELSE split_part(subject, '/', 3) END"
     times = "epoch(run_at::TIMESTAMP) AS time_s, day - DATE '1970-01-01' AS day"
-    keys = f"hash(node, {subject}, unit, {name}) AS series, hash(node, subject, unit, {name}) AS raw"
     rows.project(
-        f"{times}, day AS date, node, {subject} AS subject, {name} AS name, value, unit, at_least, at_most, {keys}"
+        f"{times}, day AS date, node, {subject} AS subject, {name} AS name, value, unit, at_least, at_most"
     ).create_view("measurements")
     names = (Path(files[0]).parent.name.removeprefix(DAY_PREFIX) for files in days)
     database.execute(_HISTORY_DAYS, {"days": [(date.fromisoformat(name) - DAY_0).days for name in names]})
@@ -180,8 +177,6 @@ def _read_days(database: DuckDBPyConnection, files: Sequence[str]) -> DuckDBPyRe
     return database.read_parquet(list(files), hive_partitioning=True).project(columns)
 
 
-DRAWS = 1 << 20
-"""A node is drawn by the first 20 of the 64 bits of its name's hash."""
 SHARED_TRAITS = ("rack", "position", "pdu", "switch", "batch", "sku", "firmware", "driver")
 """What parts may share."""
 FIRST_DAY, LAST_DAY = -1_000_000_000, 1_000_000_000

@@ -16,7 +16,6 @@ from assay.model.errors import AssayError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-DAY_S = 86_400
 TEXT = "VARCHAR"
 NUMBER = "DOUBLE"
 TIME = "TIME"
@@ -44,7 +43,6 @@ HOLDERS = {
 OPTIONAL_HOLDERS = {"kind": TEXT, "pdu": TEXT, "switch": TEXT, "batch": TEXT, "driver": TEXT}
 """Columns that a file of holders may have too."""
 FAILURES = {"time": TIME, "node": TEXT, "subject": TEXT, "fault": TEXT}
-SERIES = "hash(node, subject, name, unit) AS series, series AS raw"
 DAY = "try_cast(floor(time_s / 86400) AS INT) AS day, DATE '1970-01-01' + day AS date"
 NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
            "UINTEGER", "UBIGINT")  # fmt: skip
@@ -65,7 +63,7 @@ def open_tables(files: TrendFiles, as_of: datetime, memory: str = "1GB") -> Duck
     """Return a database with the views `measurements`, `holders` and `failures`. Raises AssayError for a wrong file.
 
     Times are seconds since 1970, in the columns `time_s`, `since_s` and `until_s`. `day` counts days since then, `date`
-    is that day, and `series` is a number for each node, subject, name and unit.
+    is that day.
     """
     database = connect_duckdb(threads=1, memory_limit=memory)
     for name, path, columns, optional in (
@@ -77,7 +75,7 @@ def open_tables(files: TrendFiles, as_of: datetime, memory: str = "1GB") -> Duck
             rows = _make_empty(database, columns | optional)
         else:
             rows = _read_rows(database, path, columns, optional, as_of.timestamp())
-        rows.project(f"*, {SERIES}, {DAY}" if name == "measurements" else "*").create_view(name)
+        rows.project(f"*, {DAY}" if name == "measurements" else "*").create_view(name)
     database.execute("CREATE VIEW history_days AS SELECT DISTINCT day FROM measurements WHERE day IS NOT NULL")
     return database
 

@@ -11,10 +11,9 @@ from dataclasses import replace
 from math import comb
 from typing import TYPE_CHECKING
 
-from assay.decide.trends.change_scores import GroupSize
+from assay.decide.trends.change_warnings import ChangeWarning
 from assay.decide.trends.fleet_tables import SHARED_TRAITS
 from assay.decide.trends.warning_answers import SharedGroup
-from assay.decide.trends.warning_threshold import ChangeWarning
 from assay.model.node import Node
 
 if TYPE_CHECKING:
@@ -25,13 +24,13 @@ LEAST_SHARED, MOST_P = 3, 0.01
 
 
 def name_shared_groups(
-    warnings: Sequence[ChangeWarning], sizes: Iterable[GroupSize]
+    warnings: Sequence[ChangeWarning], members: Mapping[tuple[str, int], Counter[str]]
 ) -> tuple[list[ChangeWarning], list[SharedGroup]]:
     """Return the warnings, each with the group that explains it best, "" for none; and the groups, the surest first.
 
-    `sizes`: of all series that were judged. p is hypergeometric, times the number of groups looked at.
+    `members`: of all series that were judged, by measurement and trait. p is hypergeometric, times the number
+    of groups looked at.
     """
-    members = _count_members(sizes)
     groups = {}
     for index, warning in enumerate(warnings):
         alike = [other for other in warnings if other.score.name == warning.score.name]
@@ -43,15 +42,6 @@ def name_shared_groups(
         for index, warning in enumerate(warnings)
     ]
     return named, sorted(set(groups.values()), key=lambda group: (group.p, group.title))
-
-
-def _count_members(sizes: Iterable[GroupSize]) -> dict[tuple[str, int], Counter[str]]:
-    """Return how many series of each measurement have each value of each trait."""
-    members: dict[tuple[str, int], Counter[str]] = {}
-    for size in sizes:
-        for place, value in enumerate(size.traits):
-            members.setdefault((size.name, place), Counter())[value] += size.size
-    return members
 
 
 def _explain(

@@ -8,29 +8,23 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from assay.decide.trends.change_scores import ChangeScores
-from assay.decide.trends.day_comparison import DayQuestion, compare_days
-from assay.decide.trends.days import DAY_0, define_macros, list_weeks
+from assay.decide.trends.change_warnings import OF_A_DAY, ChangeWarning, Forecast, SeriesCount
+from assay.decide.trends.days import DAY_0, DAY_S, HORIZON_DAYS, list_weeks
 from assay.decide.trends.fleet_tables import make_intervals
-from assay.decide.trends.measurement_tables import DAY_S
-from assay.decide.trends.raw_counters import judge_counters
 from assay.decide.trends.shared_groups import name_shared_groups
 from assay.decide.trends.warning_answers import PastRecord, PastRuleAnswer, RuleRecord, SharedGroup, TrendsAnswer
 from assay.decide.trends.warning_record import (
     RULE,
     ClosedWarning,
-    ForecastFactors,
     close_warnings,
     count_failures,
     judge_record,
     learn_factors,
     learn_past_factors,
-    list_days_beyond,
-    list_failure_days,
-    list_past_warnings,
+    mark_new,
 )
-from assay.decide.trends.warning_threshold import ChangeFindings, ChangeWarning, find_change_warnings
 from assay.decide.trends.warnings import AdvisedWarning
+from assay.model.errors import AssayError
 from assay.model.facts import extend, fact, to_json
 from assay.model.specs.trend_rules import ChangeDetector
 from assay.model.timestamps import format_time
@@ -41,25 +35,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrendAnswer:
-    """The warnings, the worst first, and how they were found. `record`: how the rule fared in past weeks."""
+    """The warnings, the worst first, and how they were found. `record`: how the rule fared in past weeks.
 
-    findings: ChangeFindings
+    `false_rate`: the wrong ones of these per 1,000 nodes and day, None where nobody knows. `age_days`: of the
+    newest value.
+    """
+
+    series: SeriesCount
+    threshold: float
+    is_learned: bool
     warnings: list[ChangeWarning]
     groups: list[SharedGroup]
     record: PastRecord
+    false_rate: float | None
+    age_days: float
     settings: ChangeDetector
+
+    @property
+    def parts(self) -> int:
+        """How many parts get worse; one may do so in several measurements."""
+        return len({(warning.score.node, warning.score.subject) for warning in self.warnings})
 
     def make_rule(self) -> PastRuleAnswer:
         """Return how the rule would have fared, and what it says now."""
-        findings = self.findings
         return extend(
             PastRuleAnswer,
             self.record,
             name=RULE,
-            threshold=round(findings.threshold, 2),
-            threshold_from="history" if findings.is_learned else "default",
+            threshold=round(self.threshold, 2),
+            threshold_from="history" if self.is_learned else "default",
             alarms_per_1000_node_days=self.settings.alarms_per_1000_node_days,
-            series=findings.series.judged,
+            false_per_1000_node_days=None if self.false_rate is None else round(self.false_rate, 4),
+            series=self.series.judged,
             warnings=len(self.warnings),
         )
 
@@ -71,67 +78,73 @@ def find_trends(
     closed: Iterable[ClosedWarning] = (),
     recognise_counters: bool = False,
 ) -> TrendAnswer:
-    """Return what gets worse by the tables of a database, see `open_tables`.
+    """Return what gets worse by the tables of a database, see `open_tables`. Raises AssayError if nothing was compared.
 
     `closed`: warnings of the ledger that have ended. Forecasts learn from what past weeks would have said, or if that
     is too little, from these. `recognise_counters`: by their values, not only by their declared names.
     """
+    # numpy costs more to load than most commands take.
+    from assay.decide.trends.part_findings import PartSearch, list_failure_days
+
     chosen = settings or ChangeDetector()
     today = int(as_of.timestamp() // DAY_S)
-    first = database.execute("SELECT min(day) FROM history_days").fetchall()[0][0]
-    weeks = list_weeks(today, first) if first is not None else []
-    define_macros(database)
+    first, last = database.execute("SELECT min(day), max(day) FROM history_days").fetchall()[0]
+    if first is None:
+        raise AssayError(f"there are no measurements before {format_time(as_of)}", fix="name another file, or --as-of")
+    weeks = list_weeks(today, first)
     make_intervals(database)
-    counters = judge_counters(database, today, chosen.counters, recognise_counters)
-    question = DayQuestion(today, weeks, counters)
-    with compare_days(database, question):
-        return _conclude(database, question, chosen, closed)
-
-
-def _conclude(
-    database: DuckDBPyConnection, asked: DayQuestion, settings: ChangeDetector, ended: Iterable[ClosedWarning]
-) -> TrendAnswer:
-    """Return what the scores say."""
-    scores = ChangeScores(database, asked.today, settings)
-    findings = find_change_warnings(scores, len(asked.weeks))
-    record, factors = _look_back(database, asked, findings.threshold, settings.peers_at_least)
-    factors = factors or learn_factors(ended)
-    warnings = [warning.forecast_by(factors) for warning in findings.warnings]
-    names = sorted({warning.score.name for warning in warnings})
-    named, groups = name_shared_groups(warnings, scores.size_groups(names))
-    return TrendAnswer(findings, named, groups, record, settings)
-
-
-def _look_back(
-    database: DuckDBPyConnection, asked: DayQuestion, threshold: float, least: int
-) -> tuple[PastRecord, ForecastFactors | None]:
-    """Return how the rule would have fared in the past weeks, and how wrong its straight lines were."""
-    past = list_past_warnings(database, threshold, least)
     failed = list_failure_days(database)
-    beyond = list_days_beyond(database)
-    closed = close_warnings(past, failed, asked.today)
-    failures = count_failures(past, failed, beyond, min(asked.weeks, default=asked.today))
-    return judge_record(closed, failures), learn_past_factors(past, failed)
+    findings = PartSearch(today, weeks, chosen, recognise_counters, failed).find(database)
+    if not findings.series.judged:
+        _refuse(findings.series, last, as_of)
+    past = mark_new(findings.past, findings.beyond)
+    closings = close_warnings(past, failed, today)
+    drawn = {part: days for part, days in failed.items() if part in findings.drawn}
+    record = judge_record(closings, count_failures(past, drawn, findings.beyond, min(weeks, default=today)))
+    factors = learn_past_factors(past, failed) or learn_factors(closed)
+    warnings = [
+        ChangeWarning(score, None if score.days_left is None else Forecast(score.days_left)).forecast_by(factors)
+        for score in findings.scores
+    ]
+    named, groups = name_shared_groups(warnings, findings.members)
+    seen = findings.drawn_nodes * max(0, today - HORIZON_DAYS - min(weeks, default=today))
+    false_rate = 1000 * record.wrong / seen if seen else None
+    age_days = max(0.0, as_of.timestamp() / DAY_S - last - 1)
+    return TrendAnswer(
+        findings.series, findings.threshold, findings.is_learned, named, groups, record, false_rate, age_days, chosen
+    )
+
+
+def _refuse(series: SeriesCount, last: int, as_of: datetime) -> None:
+    age = int(as_of.timestamp() // DAY_S) - last
+    reasons = (
+        f"{series.few_peers} have too few peers, {series.silent} were silent in the last days, {series.new} are too new"
+    )
+    raise AssayError(
+        f"no series could be compared, so nobody can tell what gets worse: {reasons}",
+        fix=f"the newest value is {age} d old: see that values arrive, of 20 like parts, for a month at least",
+    )
 
 
 SHOWN, DAYS = 40, 90
 PEER_NODES = 300
 """The band of the peers is that of about so many nodes."""
 _VALUES = """
-SELECT w.id, day, readable(median(value), any_value(scale))
+SELECT w.id, day, median(value)
 FROM measurements m JOIN (SELECT unnest($asked) AS w)
   ON m.node = w.node AND m.subject = w.subject AND m.name = w.name AND m.unit = w.unit
 WHERE isfinite(value) AND date >= $first GROUP BY ALL ORDER BY ALL
 """
 _BANDS = """
 WITH asked AS (SELECT DISTINCT w.name, w.unit, w.sku FROM (SELECT unnest($asked) AS w))
-SELECT a.name, a.unit, a.sku, day, quantile_cont(readable(value, scale), [0.1, 0.9])
+SELECT a.name, a.unit, a.sku, day, quantile_cont(value, [0.1, 0.9])
 FROM measurements m JOIN asked a ON m.name = a.name AND m.unit = a.unit
 LEFT JOIN intervals i ON i.node = m.node AND i.subject = m.subject AND m.day >= i.first_day AND m.day <= i.last_day
 WHERE coalesce(i.sku, '') = a.sku AND isfinite(value) AND date >= $first
   AND (hash(m.node) % $nodes)::BIGINT < $wanted
 GROUP BY ALL ORDER BY ALL
 """
+"""Of a counter, the counts: their unit is that of a growth without its end."""
 
 
 @fact
@@ -156,7 +169,7 @@ def read_courses(database: DuckDBPyConnection, warnings: Sequence[ChangeWarning]
             "node": score.node,
             "subject": score.subject,
             "name": score.name,
-            "unit": score.unit,
+            "unit": score.unit.removesuffix(OF_A_DAY),
             "sku": score.sku,
         }
         for number, score in enumerate(scores)
@@ -165,13 +178,16 @@ def read_courses(database: DuckDBPyConnection, warnings: Sequence[ChangeWarning]
     own: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for number, day, value in database.execute(_VALUES, asked).fetchall():
         own[number].append((day, value))
-    count = database.execute("SELECT nodes FROM fleet_size").fetchall()[0][0]
+    count = database.execute("SELECT count(DISTINCT node) FROM places").fetchall()[0][0]
     bands: dict[tuple[str, str, str], list[tuple[int, float, float]]] = defaultdict(list)
     for name, unit, sku, day, (low, high) in database.execute(
         _BANDS, {**asked, "nodes": max(1, count), "wanted": PEER_NODES}
     ).fetchall():
         bands[name, unit, sku].append((day, low, high))
-    return [_make_course(own[number], bands[score.name, score.unit, score.sku]) for number, score in enumerate(scores)]
+    return [
+        _make_course(own[number], bands[score.name, score.unit.removesuffix(OF_A_DAY), score.sku])
+        for number, score in enumerate(scores)
+    ]
 
 
 def _make_course(own: Sequence[tuple[int, float]], band: Sequence[tuple[int, float, float]]) -> WarningCourse:
@@ -205,7 +221,13 @@ class TrendReport:
         return TrendsAnswer(
             warnings=[warning.make_answer() for warning in self.advised],
             groups=self.answer.groups,
-            cannot_tell=self.answer.findings.series.cannot_tell,
+            parts=self.answer.parts,
+            series=self.answer.series.judged,
+            newest_age_days=round(self.answer.age_days, 2),
+            cannot_tell=self.answer.series.cannot_tell,
+            few_peers=self.answer.series.few_peers,
+            silent=self.answer.series.silent,
+            too_new=self.answer.series.new,
             rules=[self.answer.make_rule()],
             records=self.judged_records,
             unread=[*self.unread] or None,

@@ -60,7 +60,7 @@ class TrendWarningAnswer:
     peers_change: float
     """How these have changed meanwhile."""
     score: float
-    """How unlike its peers it has changed, in deviations."""
+    """Its evidence: of how many healthy parts one looks so by chance, as the decimal logarithm."""
     limit: float | None
     """The limit of the measurement, null if there is none."""
     days: Sequence[float] | None
@@ -139,6 +139,8 @@ class PastRuleAnswer(PastRecord):
     """Whether history is long enough to tell the threshold."""
     alarms_per_1000_node_days: float
     """How many false alarms are permitted, per 1,000 nodes and days."""
+    false_per_1000_node_days: float | None
+    """How many of the past weeks' warnings were wrong, per 1,000 nodes and days; null while that is not known."""
     series: int
     """How many series of values were judged."""
     warnings: int
@@ -200,11 +202,23 @@ class TrendsAnswer:
     """Which parts get worse among their peers."""
 
     warnings: list[TrendWarningAnswer]
-    """The parts, the worst first; with any, the exit code is 1."""
+    """The measurements of these parts, the worst first; with any, the exit code is 1."""
+    parts: int
+    """How many parts they are of."""
+    series: int
+    """How many series of values were compared."""
+    newest_age_days: float
+    """How old the newest value is, in days."""
     groups: list[SharedGroup]
     """What several of them share, the surest first."""
     cannot_tell: int
-    """How many series of values have too few peers, so that nobody can tell whether they get worse."""
+    """Of how many series of values nobody can tell whether they get worse: the sum of the next three."""
+    few_peers: int
+    """How many have too few peers."""
+    silent: int
+    """How many gave too little in the last days: the part is gone, its clock is wrong, its unit or name changed."""
+    too_new: int
+    """How many have too few days before."""
     rules: list[PastRuleAnswer]
     """How the rule would have fared in the past."""
     records: list[RuleRecord]

@@ -11,19 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from math import sqrt
 from statistics import NormalDist, median, quantiles
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from assay.decide.trends.day_comparison import find_crossing
 from assay.decide.trends.days import HORIZON_DAYS
-from assay.decide.trends.series import SCORE_COLUMNS, ChangeScore, make_score
 from assay.decide.trends.warning_answers import PastRecord
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry, WarningOutcome
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import parse_time
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 
 Outcome = Literal["right", "wrong", "cannot_tell"]
 LEAST_CLOSED = 30
@@ -202,71 +196,47 @@ Part = tuple[str, str]
 RULE = "change"
 LEAST_READ = 0.8
 """A warning is wrong only if its part was read on so many of the days."""
-_PAST = """
-FROM past_scores LEFT JOIN past_beyond USING (node, subject, name, unit)
-  LEFT JOIN (SELECT place, segment, max(last_day) AS ends FROM intervals GROUP BY ALL) USING (place, segment)
-WHERE NOT is_of_rack AND peers >= $least AND worse >= $threshold
-  AND (worse_before >= $threshold OR worse_two >= $threshold)
-ORDER BY anchor, node, subject, name
-"""
-_FAILED = """
-SELECT node, subject, floor(time_s / 86400)::INT FROM failures
-WHERE (hash(node) >> 44)::INT < (SELECT draws FROM fleet_size) ORDER BY ALL
-"""
+BEYOND_DAYS, BEYOND_OF = 3, 5
+"""A limit is crossed on the third day beyond it within five."""
 
 
 class PastWarning(NamedTuple):
-    """A part that was named on a past day. `crossed`: when its limit was crossed later.
+    """A part that would have been named on a past day. `crossed`: when a limit was crossed later.
 
-    `ends`: the last day of the part there. `is_new`: a warning, and not the same one as some weeks before.
+    `days_left`: to the limit, in a straight line. `days_later`: with values within the horizon. `ends`: the last day of
+    the part there. `is_new`: a warning, and not the same one as some weeks before.
     """
 
     day: int
-    score: ChangeScore
+    part: Part
+    days_left: float | None
     days_later: int
     crossed: int | None
     ends: int | None
     is_new: bool = True
 
-    @property
-    def part(self) -> Part:
-        """Whose warning it is."""
-        return self.score.node, self.score.subject
+
+def find_crossing(days: Sequence[int], after: int) -> int | None:
+    """Return the first day after another on which a series is beyond its limit for the third time within five days."""
+    last = BEYOND_DAYS - 1
+    crossings = (days[at + last] for at in range(len(days) - last) if days[at + last] - days[at] < BEYOND_OF)
+    return next((day for day in crossings if day > after), None)
 
 
-def list_past_warnings(database: DuckDBPyConnection, threshold: float, least: int) -> list[PastWarning]:
-    """Return which series the rule would have named in the past weeks.
+def mark_new(named: Iterable[PastWarning], beyond: Mapping[Part, Sequence[Sequence[int]]]) -> list[PastWarning]:
+    """Return what was named in past weeks, oldest first, each with whether it is a new warning.
 
-    It is a new warning after 30 quiet days, unless the series is beyond its limit already.
+    It is 30 days after the last one of the part, unless a series of the part is beyond its limit already.
     """
-    rows = database.sql(_PAST, params={"threshold": threshold, "least": least})
-    shown = rows.project(f"anchor, {SCORE_COLUMNS}, days_later, coalesce(days, []), ends")
-    last: dict[tuple[str, ...], int] = {}
-    given = []
-    for anchor, *row, days_later, beyond, ends in shown.fetchall():
-        score = make_score(row)
-        series = score.node, score.subject, score.name, score.unit
-        is_quiet = anchor - last.get(series, anchor - HORIZON_DAYS) >= HORIZON_DAYS
-        is_new = is_quiet and not set(beyond) & {anchor, anchor - 1}
-        given.append(PastWarning(anchor, score, days_later, find_crossing(beyond, anchor), ends, is_new))
-        last[series] = anchor
-    return given
-
-
-def list_failure_days(database: DuckDBPyConnection) -> Mapping[Part, list[int]]:
-    """Return the days of the failures of parts, of the nodes that are drawn."""
-    failed: dict[Part, list[int]] = {}
-    for node, subject, day in database.execute(_FAILED).fetchall():
-        failed.setdefault((node, subject), []).append(day)
-    return failed
-
-
-def list_days_beyond(database: DuckDBPyConnection) -> Mapping[Part, list[list[int]]]:
-    """Return the days on which series of parts were beyond their limits, of the nodes that are drawn."""
-    beyond: dict[Part, list[list[int]]] = {}
-    for node, subject, days in database.execute("SELECT node, subject, days FROM past_beyond").fetchall():
-        beyond.setdefault((node, subject), []).append(days)
-    return beyond
+    last: dict[Part, int] = {}
+    marked = []
+    for warning in sorted(named, key=lambda warning: (warning.day, warning.part)):
+        is_quiet = warning.day - last.get(warning.part, warning.day - HORIZON_DAYS) >= HORIZON_DAYS
+        is_late = any({warning.day, warning.day - 1} & {*days} for days in beyond.get(warning.part, ()))
+        if is_quiet:
+            last[warning.part] = warning.day
+        marked.append(warning._replace(is_new=is_quiet and not is_late))
+    return marked
 
 
 def close_warnings(
@@ -281,7 +251,7 @@ def close_warnings(
         is_over = warning.ends is not None and warning.ends < warning.day + HORIZON_DAYS
         was_read = warning.days_later >= LEAST_READ * HORIZON_DAYS
         outcome: Outcome = "right" if came else "cannot_tell" if is_over or not was_read else "wrong"
-        yield ClosedWarning(RULE, warning.score.days_left, came and float(came - warning.day), outcome)
+        yield ClosedWarning(RULE, warning.days_left, came and float(came - warning.day), outcome)
 
 
 def learn_past_factors(past: Sequence[PastWarning], failed: Mapping[Part, Sequence[int]]) -> ForecastFactors | None:
@@ -289,11 +259,11 @@ def learn_past_factors(past: Sequence[PastWarning], failed: Mapping[Part, Sequen
 
     A range is shown as long as a warning stands, and not only for the next 30 days: so each of these weeks counts.
     """
-    ends = [(warning, _find_end(warning, failed.get(warning.part, ()))) for warning in past if warning.score.days_left]
+    ends = [(warning, _find_end(warning, failed.get(warning.part, ()))) for warning in past if warning.days_left]
     came = [(warning, end) for warning, end in ends if end is not None]
     warnings = sum(warning.is_new for warning, _ in came)
     return learn_factors(
-        (ClosedWarning(RULE, warning.score.days_left, float(end - warning.day), "right") for warning, end in came),
+        (ClosedWarning(RULE, warning.days_left, float(end - warning.day), "right") for warning, end in came),
         warnings,
     )
 

@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from assay.decide.state.asset_history import PartHolder
 from assay.decide.state.service_absences import ServiceAbsence
+from assay.decide.trends.change_warnings import ChangeWarning
 from assay.decide.trends.fleet_tables import PartFailure
 from assay.decide.trends.warning_answers import PayingAct, RuleRecord, TrendWarningAnswer, WarningPayoff
 from assay.decide.trends.warning_record import TrendWarning, WarningHistory, find_share_interval, find_usual_lead
-from assay.decide.trends.warning_threshold import ChangeWarning
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
 from assay.model.facts import extend
 from assay.model.ledger_entry import derive_id
@@ -187,7 +187,7 @@ def _make_entry(change: ChangeWarning, record: RuleRecord, now: datetime) -> Tre
         unit=score.unit,
         before=score.own,
         now=score.recent,
-        z=round(score.worse, 2),
+        z=round(score.part_evidence, 2),
         peers=score.peers - 1,
         limit=change.limit,
         rate_days=forecast.line if forecast else None,
@@ -331,7 +331,7 @@ class AdvisedWarning:
             from_=score.own,
             to=score.recent,
             peers=score.peers - 1,
-            score=round(score.worse, 2),
+            score=round(score.part_evidence, 2),
             limit=self.warning.limit,
             days=[round(day, 1) for day in days] if days else None,
             group=self.warning.group,

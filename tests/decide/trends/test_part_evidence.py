@@ -1,0 +1,79 @@
+"""What a statistic says by its own past, however heavy the tail of another measurement is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.decide.trends.days import OWN_FROM, OWN_TO, list_compared_days
+from assay.decide.trends.measured_days import Grid
+from assay.decide.trends.part_evidence import Tail, find_middle, learn_tail, measure_growth
+
+NAN = float("nan")
+
+
+@given(st.lists(st.one_of(st.just(NAN), st.floats(-9, 9)), min_size=1, max_size=9), st.floats(-9, 9))
+def test_the_middle_is_that_of_the_values_that_are_there(values: list[float], near: float) -> None:
+    there = sorted(value for value in values if value == value)
+    (middle,) = find_middle(np.array([values]), near=np.array([near]))
+    if not there:
+        assert np.isnan(middle)
+        return
+    low, high = there[(len(there) - 1) // 2], there[len(there) // 2]
+    assert middle == (high if abs(high - near) < abs(low - near) else low)
+    assert find_middle(np.array([values]))[0] == pytest.approx((low + high) / 2)
+    assert np.isnan(find_middle(np.array([values]), least=len(there) + 1)[0])
+
+
+@pytest.mark.parametrize("draw", ["normal", "exponential", "pareto"])
+def test_evidence_is_the_logarithm_of_how_rare_a_score_is(draw: str) -> None:
+    chance = np.random.default_rng(5)
+    sample = {
+        "normal": chance.normal,
+        "exponential": chance.exponential,
+        "pareto": lambda size: chance.pareto(3, size),
+    }[draw]
+    tail = learn_tail(sample(size=20_000))
+    others = tail.weigh(sample(size=2_000_000))
+    for evidence in (2, 3, 4, 5):
+        rare = max(1.0, float((others >= evidence).sum()))
+        assert np.log10(2_000_000 / rare) == pytest.approx(evidence, abs=1.1)
+
+
+def test_with_little_of_the_past_the_usual_tail_holds() -> None:
+    tail = learn_tail(np.array([1.0] * 59))
+    assert list(tail.weigh(np.array([3.0, 8.0, NAN]))) == [0, pytest.approx(4.3, abs=0.02), 0]
+    assert tail == Tail(tail.known)
+
+
+def test_values_that_many_healthy_parts_reach_are_as_rare_as_these() -> None:
+    known = np.r_[np.zeros(990), np.full(10, 7.0)]
+    assert learn_tail(known).weigh(np.array([0.0, 7.0])) == pytest.approx([0.0, 2.0])
+    assert learn_tail(known).weigh(np.array([70.0]))[0] > 3
+
+
+def grow(*values: float, ends: int = 0) -> list[float | None]:
+    days = np.arange(len(values), dtype=np.int32)
+    held = np.zeros((1, len(values)), np.int16)
+    held[0, ends or len(values) :] = 1
+    (growth,) = measure_growth(Grid(days, np.array([values]), held, held))
+    return [None if np.isnan(value) else float(value) for value in growth]
+
+
+def test_the_growth_of_a_counter_says_nothing_of_resets_wild_values_other_parts_and_the_end_of_its_bits() -> None:
+    assert grow(5, 7, 7, 12) == [None, 2, 0, 5]
+    assert grow(5, NAN, 9, 1, 4) == [None, None, 2, None, 3], "a reset, and two days in one step"
+    assert grow(5, 900, 7) == [None, None, 1], "a wild value"
+    assert grow(5, 7, 20, 22, ends=2) == [None, 2, None, 2], "another part"
+    assert grow(250, 255, 255) == [None, 5, None], "eight bits"
+
+
+@given(st.integers(15_000, 25_000))
+def test_of_a_large_fleet_the_same_days_are_read_whatever_day_is_judged(day: int) -> None:
+    days = list_compared_days(day)
+    own = [one for one in days if day - OWN_FROM <= one <= day - OWN_TO]
+    assert {one % 2 for one in own} == {0}
+    assert len(own) >= (OWN_FROM - OWN_TO) // 2
+    assert days[-21:] == [*range(day - 20, day + 1)]
