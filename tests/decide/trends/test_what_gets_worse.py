@@ -93,7 +93,7 @@ def test_an_end_that_is_still_to_come_is_not_known_yet(fleet: PlantedFleet) -> N
 
 
 def a_part_with_gaps_in_a_season(fleet: PlantedFleet) -> None:
-    fleet.courses = {number: drift(0, 2.0) for number in range(NODES)}
+    fleet.courses = {number: drift(0, 0.7) for number in range(NODES)}
     fleet.grow()
     fleet.rows = [row for row in fleet.rows if row[1] != node_name(3) or not 78 <= day_of(row) < 108]
 
@@ -400,12 +400,12 @@ def test_a_part_that_falls_silent_while_others_of_its_node_speak_is_named(answer
 
 def test_fewer_than_twenty_peers_claim_nothing(answers: dict[int, dict[str, Any]]) -> None:
     answer = answers[DAYS - 1]
-    assert answer["few_peers"] == 20 + 1, "two small groups, and one part with a unit of its own"
+    assert answer["few_peers"] == 20, "two small groups"
 
 
 def test_what_drops_out_is_counted(answers: dict[int, dict[str, Any]]) -> None:
     answer = answers[DAYS - 1]
-    assert answer["silent"] == 2 * NODES + 1, "another name, another unit and limit for all, and one part's unit"
+    assert answer["silent"] == 2 * NODES + 2, "another name and another unit for all, one part's unit, a wild half"
     assert answer["cannot_tell"] == answer["few_peers"] + answer["silent"] + answer["too_new"]
     assert answer["parts"] == len({(one["node"], one["subject"]) for one in answer["warnings"]})
 

@@ -91,17 +91,24 @@ def trends(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Instead of the fleet's history. Parquet: time, node, subject, name, value, unit, at_least, at_most.",
+            help="Instead of the fleet's history: Parquet, CSV or JSON lines (time, node, subject, name, value, unit, "
+            "at_least, at_most), or the JSON of a Prometheus range query.",
         ),
+    ] = None,
+    declare: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=UNIT:SIDE", help="The unit of a measurement, and its worse side: `up` or `down`."),
     ] = None,
     holders: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Who a part was, where. Parquet: node, subject, serial, sku, firmware, rack, position, since, until.",
+            help="Who a part was, where: node, subject, serial, sku, firmware, rack, position, since, until.",
         ),
     ] = None,
-    failures: Annotated[Path | None, typer.Option(metavar="FILE", help="Parquet: time, node, subject, fault.")] = None,
+    failures: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What failed: time, node, subject, fault.")
+    ] = None,
     as_of: AsOf = "",
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with pictures to this file too.")
@@ -114,7 +121,7 @@ def trends(
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
     from assay.decide.trends.days import DAY_S
-    from assay.decide.trends.measurement_tables import TrendFiles, open_tables
+    from assay.decide.trends.measurement_tables import RefusedRows, TrendFiles, open_tables
     from assay.decide.trends.trend_answer import TrendReport, find_trends, read_courses
     from assay.decide.trends.warnings import advise
     from assay.ledger.history.parquet_files import read_without_damaged
@@ -128,15 +135,19 @@ def trends(
     own = None if measurements else Workspace(fleet.resolve())
     moment = parse_moment(as_of, own)
     unread: list[str] = []
+    declared = dict(text.partition("=")[::2] for text in declare or ())
+    if wrong := [name for name, text in declared.items() if text.partition(":")[2] not in ("", "up", "down")]:
+        raise AssayError(f"--declare {wrong[0]}={declared[wrong[0]]} names no side", fix="write NAME=UNIT:up, or :down")
+    refused = RefusedRows()
 
     def read(left_out: Collection[str]) -> TrendReport:
-        files = TrendFiles(measurements, holders, failures)
-        with open_tables(files, moment) if measurements else _open(fleet, moment, left_out) as database:
+        files = TrendFiles(measurements, holders, failures, declared)
+        with open_tables(files, moment, refused) if measurements else _open(fleet, moment, left_out) as database:
             history = read_history(own, moment)
             known, records = read_rule_records(own, moment, history)
             answer = find_trends(database, moment, known.change, history.ended, recognise_counters=own is None)
             courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
-        return TrendReport(moment, answer, advise(known, records, answer.warnings), records, courses, unread)
+        return TrendReport(moment, answer, advise(known, records, answer.warnings), records, courses, unread, refused)
 
     def skip(error: AssayError) -> None:
         unread.append(str(error))
@@ -146,6 +157,11 @@ def trends(
     if html:
         _write_page(html, render_worsening(report.as_page_json(), in_lab=own is not None and own.home.is_lab))
     lines = [*format_trends(report.answer, report.advised), *format_records(report.judged_records)]
+    if refused.count:
+        lines += [
+            f"{refused.count} rows were refused, as they cannot be right:",
+            *(f"  {line}" for line in refused.lines),
+        ]
     print_answer(report.make_answer(), form, lines)
     raise typer.Exit(1 if report.answer.warnings else 0)
 

@@ -1,11 +1,14 @@
-"""The three tables that trends are found in, from Parquet files: measurements, holders of parts, failures.
+"""The three tables that trends are found in, from files of any tool: measurements, holders of parts, failures.
 
-Times may be of any type of Parquet; they count as UTC. Rows after the moment of asking are never read.
+Parquet, CSV, JSON lines, or of measurements the answer of a range query of Prometheus. Times count as UTC. Rows after
+the moment of asking are never read. Rows that cannot be right are refused, each with its line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,90 +49,212 @@ FAILURES = {"time": TIME, "node": TEXT, "subject": TEXT, "fault": TEXT}
 DAY = "try_cast(floor(time_s / 86400) AS INT) AS day, DATE '1970-01-01' + day AS date"
 NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
            "UINTEGER", "UBIGINT")  # fmt: skip
-_NULLS = """
-SELECT path_in_schema, sum(coalesce(stats_null_count, 1)) FROM parquet_metadata($path) GROUP BY path_in_schema
+OPTIONAL_MEASUREMENTS = {"worse": TEXT}
+"""`up` or `down`: which side is worse of a measurement without limits."""
+SHOWN_LINES, MEMORY = 20, "1GB"
+_MEASURED_REASONS = """
+CASE WHEN node = '' THEN 'it has no node' WHEN name = '' THEN 'it has no name'
+  WHEN time_s IS NULL THEN 'its time is none' WHEN value IS NULL AND shown_value <> '' THEN 'its value is no number'
+  WHEN at_least > at_most THEN 'at_least is above at_most'
+  WHEN worse NOT IN ('', 'up', 'down') THEN 'worse is neither up nor down'
+  WHEN unit <> usual THEN 'its unit is ' || unit || ', and that of ' || name || ' is ' || usual
+  WHEN unit IN ('C', '°C', 'degC') AND value NOT BETWEEN -60 AND 150 AND isfinite(value)
+    THEN value::VARCHAR || ' ' || unit || ' is no temperature of a part; which unit has it?' END
 """
+_HELD_REASONS = """
+CASE WHEN node = '' THEN 'it has no node' WHEN since_s IS NULL THEN 'its since is none'
+  WHEN until_s < since_s THEN 'it ends before it begins'
+  WHEN since_s < max(coalesce(until_s, 'inf'::DOUBLE)) OVER (
+    PARTITION BY node, subject ORDER BY since_s, line ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    THEN 'another part was there at that time' END
+"""
+_FAILED_REASONS = "CASE WHEN node = '' THEN 'it has no node' WHEN time_s IS NULL THEN 'its time is none' END"
 
 
 class TrendFiles(NamedTuple):
-    """The files; what gets worse needs measurements. Without holders, a part is its place, and all parts are peers."""
+    """The files; what gets worse needs measurements. Without holders, a part is its place, and all parts are peers.
+
+    `declared`: the unit of measurements, and `up` or `down` for what is worse, as in `{"gpu_temp": "C:up"}`.
+    """
 
     measurements: Path | None = None
     holders: Path | None = None
     failures: Path | None = None
+    declared: Mapping[str, str] = {}
 
 
-def open_tables(files: TrendFiles, as_of: datetime, memory: str = "1GB") -> DuckDBPyConnection:
+@dataclass(slots=True)
+class RefusedRows:
+    """How many rows of files were refused, and the first of them with their lines."""
+
+    count: int = 0
+    lines: list[str] = field(default_factory=list)
+
+
+def open_tables(files: TrendFiles, as_of: datetime, refused: RefusedRows | None = None) -> DuckDBPyConnection:
     """Return a database with the views `measurements`, `holders` and `failures`. Raises AssayError for a wrong file.
+
+    `refused` receives the rows that cannot be right.
 
     Times are seconds since 1970, in the columns `time_s`, `since_s` and `until_s`. `day` counts days since then, `date`
     is that day.
     """
-    database = connect_duckdb(threads=1, memory_limit=memory)
-    for name, path, columns, optional in (
-        ("measurements", files.measurements, MEASUREMENTS, {}),
-        ("holders", files.holders, HOLDERS, OPTIONAL_HOLDERS),
-        ("failures", files.failures, FAILURES, {}),
+    database, refused = connect_duckdb(threads=1, memory_limit=MEMORY), refused or RefusedRows()
+    for name, path, columns, optional, reasons in (
+        ("measurements", files.measurements, MEASUREMENTS, OPTIONAL_MEASUREMENTS, _MEASURED_REASONS),
+        ("holders", files.holders, HOLDERS, OPTIONAL_HOLDERS, _HELD_REASONS),
+        ("failures", files.failures, FAILURES, {}, _FAILED_REASONS),
     ):
         if path is None:
-            rows = _make_empty(database, columns | optional)
+            empty = (f"{_EMPTY[kind]} AS {_name(column, kind)}" for column, kind in (columns | optional).items())
+            rows = database.sql("SELECT 1").project(", ".join(empty)).filter("false")
         else:
-            rows = _read_rows(database, path, columns, optional, as_of.timestamp())
+            rows = _read_rows(database, path, columns, optional, files.declared, as_of.timestamp())
+            rows = _refuse_rows(rows, path, reasons, refused)
+            if name == "holders":
+                rows = rows.project(
+                    f"* REPLACE (CASE WHEN until_s <= {as_of.timestamp()!r} THEN until_s END AS until_s)"
+                )
         rows.project(f"*, {DAY}" if name == "measurements" else "*").create_view(name)
     database.execute("CREATE VIEW history_days AS SELECT DISTINCT day FROM measurements WHERE day IS NOT NULL")
     return database
 
 
 def _read_rows(
-    database: DuckDBPyConnection, path: Path, columns: dict[str, str], optional: dict[str, str], as_of_s: float
+    database: DuckDBPyConnection,
+    path: Path,
+    columns: dict[str, str],
+    optional: dict[str, str],
+    declared: Mapping[str, str],
+    as_of_s: float,
 ) -> DuckDBPyRelation:
-    """Return the rows of a file up to a moment; an end that comes after it is none yet."""
-    rows = _read_file(database, path)
+    """Return the rows of a file up to a moment, each with its line."""
+    rows, is_typed = _read_file(database, path)
     types = {column: str(kind) for column, kind in zip(rows.columns, rows.types, strict=True)}
-    known = columns | {column: kind for column, kind in optional.items() if column in types}
-    _check_columns(path, types, known)
-    # To look for nulls in each row costs half of the reading: these columns are never null.
-    counts = database.execute(_NULLS, {"path": str(path)}).fetchall()
-    whole = {column for column, nulls in counts if nulls == 0 and types.get(column) == TEXT}
-    shown = [_cast(column, kind, whole) for column, kind in known.items()]
-    shown += [f"'' AS {column}" for column in optional if column not in types]
-    first, *ends = (column for column, kind in columns.items() if kind == TIME)
-    until = [f"CASE WHEN {end}_s <= {as_of_s!r} THEN {end}_s END AS {end}_s" for end in ends]
-    past = rows.filter(f"epoch({first}) <= {as_of_s!r}").project(", ".join(shown))
-    return past.project(f"* REPLACE ({', '.join(until)})") if until else past
+    known = columns | optional
+    missing = {*optional, "unit", "at_least", "at_most"} if declared or not is_typed else {*optional}
+    _check_columns(path, types, {column: kind for column, kind in known.items() if column not in missing}, is_typed)
+    shown = ["line"]
+    for column, kind in known.items():
+        empty = {"unit": "NULL::VARCHAR"}.get(column, _EMPTY[kind])
+        shown.append(_cast(column, kind) if column in types else f"{empty} AS {_name(column, kind)}")
+    first = next(column for column, kind in columns.items() if kind == TIME)
+    if "value" in columns:
+        shown.append("coalesce(value::VARCHAR, '') AS shown_value")
+    past = rows.project(", ".join(shown)).filter(f"coalesce({first}_s <= {as_of_s!r}, true)")
+    return _declare(database, path, past, declared) if "value" in columns else past
 
 
-def _read_file(database: DuckDBPyConnection, path: Path) -> DuckDBPyRelation:
+def _refuse_rows(rows: DuckDBPyRelation, path: Path, reasons: str, refused: RefusedRows) -> DuckDBPyRelation:
+    """Return the rows that may be right."""
+    judged = rows.project(f"*, {reasons} AS reason")
+    wrong = judged.filter("reason IS NOT NULL")
+    if count := wrong.count("*").fetchall()[0][0]:
+        first = wrong.order("line").limit(SHOWN_LINES).project("line, reason").fetchall()
+        refused.count += count
+        refused.lines += [f"{path}:{line}: {reason}" for line, reason in first]
+    others = [column for column in ("line", "shown_value", "worse", "usual") if column in rows.columns]
+    return judged.filter("reason IS NULL").project(f"* EXCLUDE (reason, {', '.join(others)})")
+
+
+def _declare(
+    database: DuckDBPyConnection, path: Path, rows: DuckDBPyRelation, declared: Mapping[str, str]
+) -> DuckDBPyRelation:
+    """Return the rows with the unit and the worse side that are declared, and the usual unit of each measurement."""
+    units = {name: text.partition(":") for name, text in declared.items()}
+    pairs = [(name, unit, worse) for name, (unit, _, worse) in units.items()]
+    database.execute("CREATE OR REPLACE TEMP TABLE declared (name VARCHAR, unit VARCHAR, worse VARCHAR)")
+    database.executemany("INSERT INTO declared VALUES (?, ?, ?)", pairs or [("", "", "")])
+    rows.create_view("read_measurements", replace=True)
+    view = database.view("read_measurements")
+    unknown = (
+        view.filter("unit IS NULL AND name NOT IN (SELECT name FROM declared)").project("name").distinct().limit(3)
+    )
+    if names := [row[0] for row in unknown.order("name").fetchall()]:
+        fix = f"say --declare '{names[0]}=C:up', with its unit, and which side is worse"
+        raise AssayError(f"nothing tells the unit of {', '.join(names)}", where=str(path), fix=fix)
+    sides = (
+        "coalesce(at_least, CASE worse WHEN 'down' THEN '-inf'::DOUBLE END) AS at_least, "
+        "coalesce(at_most, CASE worse WHEN 'up' THEN 'inf'::DOUBLE END) AS at_most"
+    )
+    usual = view.aggregate("name, mode(unit) AS mode_unit", "name").set_alias("usual_units")
+    known = view.set_alias("r").join(usual, "r.name = usual_units.name", how="left")
+    joined = (
+        known.project("r.*, mode_unit")
+        .set_alias("q")
+        .join(database.table("declared").set_alias("d"), "q.name = d.name", how="left")
+    )
+    named = joined.project(
+        "q.* EXCLUDE (unit, worse, mode_unit), coalesce(q.unit, d.unit, '') AS unit, "
+        "coalesce(d.unit, mode_unit, '') AS usual, "
+        "coalesce(nullif(q.worse, ''), d.worse, '') AS worse"
+    )
+    return named.project(f"* REPLACE ({sides})")
+
+
+def _read_file(database: DuckDBPyConnection, path: Path) -> tuple[DuckDBPyRelation, bool]:
+    """Return the rows of a file with their lines, and whether its columns have types."""
     import duckdb
 
     try:
-        return database.read_parquet(str(path))
-    except duckdb.Error as error:
-        fix = "give a Parquet file, or a pattern of such files"
-        raise AssayError(str(error).splitlines()[0], where=str(path), fix=fix) from None
+        match path.suffix.lower():
+            case ".csv" | ".tsv":
+                rows = database.read_csv(str(path), all_varchar=True, header=True)
+                return rows.project("*, row_number() OVER () + 1 AS line"), False
+            case ".jsonl" | ".ndjson":
+                rows = database.read_json(str(path), format="newline_delimited")
+                texts = ", ".join(f'"{column}"::VARCHAR AS "{column}"' for column in rows.columns)
+                return rows.project(f"{texts}, row_number() OVER () AS line"), False
+            case ".json":
+                return _read_range(database, path), False
+            case _:
+                rows = database.read_parquet(str(path), file_row_number=True)
+                return rows.project("* EXCLUDE file_row_number, file_row_number + 1 AS line"), True
+    except (duckdb.Error, OSError, ValueError, LookupError, TypeError) as error:
+        fix = "give a Parquet file or a pattern of such files, .csv, .jsonl, or the .json of a Prometheus range query"
+        raise AssayError((str(error).splitlines() or ["it is empty"])[0], where=str(path), fix=fix) from None
 
 
-def _check_columns(path: Path, types: dict[str, str], columns: dict[str, str]) -> None:
+def _read_range(database: DuckDBPyConnection, path: Path) -> DuckDBPyRelation:
+    """Return the rows of the answer of a range query of Prometheus."""
+    database.execute(
+        "CREATE OR REPLACE TABLE ranges (at_s DOUBLE, node VARCHAR, subject VARCHAR, name VARCHAR, value VARCHAR)"
+    )
+    appender = database.appender("ranges")
+    for series in json.loads(path.read_bytes())["data"]["result"]:
+        labels = series["metric"]
+        node = labels.get("Hostname") or labels.get("node") or labels.get("instance", "").partition(":")[0]
+        subject = f"gpu{labels['gpu']}" if "gpu" in labels else labels.get("device", "")
+        name = labels.get("__name__", "")
+        appender.append_rows([(float(at), node, subject, name, value) for at, value in series["values"]])
+    appender.flush()
+    return database.sql(
+        "SELECT to_timestamp(at_s)::TIMESTAMP::VARCHAR AS time, node, subject, name, value, "
+        "row_number() OVER () AS line FROM ranges"
+    )
+
+
+def _check_columns(path: Path, types: dict[str, str], columns: dict[str, str], is_typed: bool) -> None:
     for column, kind in columns.items():
         fix = f"its columns are {', '.join(columns)}"
         if column not in types:
             raise AssayError(f"the column {column} is missing", where=str(path), fix=fix)
         declared = types[column]
         allowed = {TEXT: ("VARCHAR",), NUMBER: NUMBERS, TIME: ("TIMESTAMP",)}[kind]
-        if not declared.startswith(allowed) and declared != '"NULL"':
+        if is_typed and not declared.startswith(allowed) and declared != '"NULL"':
             raise AssayError(f"the column {column} is {declared}, and not {allowed[0]}", where=str(path), fix=fix)
 
 
-def _cast(column: str, kind: str, whole: Collection[str]) -> str:
+_EMPTY = {TEXT: "''", NUMBER: "NULL::DOUBLE", TIME: "NULL::DOUBLE"}
+
+
+def _name(column: str, kind: str) -> str:
+    return f"{column}_s" if kind == TIME else column
+
+
+def _cast(column: str, kind: str) -> str:
     if kind == TIME:
-        return f"epoch({column}::TIMESTAMP) AS {column}_s"
-    if column in whole:
-        return column
-    return f"coalesce({column}::VARCHAR, '') AS {column}" if kind == TEXT else f"{column}::DOUBLE AS {column}"
-
-
-def _make_empty(database: DuckDBPyConnection, columns: dict[str, str]) -> DuckDBPyRelation:
-    zero = {TEXT: "''", NUMBER: "0.0", TIME: "0.0"}
-    names = {column: f"{column}_s" if kind == TIME else column for column, kind in columns.items()}
-    shown = (f"{zero[kind]} AS {names[column]}" for column, kind in columns.items())
-    return database.sql("SELECT 1").project(", ".join(shown)).filter("false")
+        return f"epoch(try_cast({column} AS TIMESTAMP)) AS {column}_s"
+    return (
+        f"coalesce({column}::VARCHAR, '') AS {column}" if kind == TEXT else f"try_cast({column} AS DOUBLE) AS {column}"
+    )

@@ -255,9 +255,12 @@ class Evidence:
 
 
 def find_evidence(
-    today: Scores, past: Sequence[Scores], orient: Callable[[Floats, bool], Floats], healthy: NDArray[np.bool_],
+    today: Scores,
+    past: Sequence[Scores],
+    orient: Callable[[Floats, bool], Floats],
+    healthy: NDArray[np.bool_],
     is_drawn: NDArray[np.bool_],
-) -> Evidence:  # fmt: skip
+) -> Evidence:
     """Return the evidence of today's scores, and of those of past days, which are of the drawn rows.
 
     `orient` makes scores positive where they are worse, of all rows or of the past. `healthy`: which of the drawn rows

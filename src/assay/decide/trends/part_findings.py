@@ -159,7 +159,7 @@ class PartSearch:
             else make_course(measured.name, measured.past, np.ones(len(measured.past.values), bool), counts)
         )
         least = self.settings.peers_at_least
-        side = np.isfinite(measured.at_most).astype(int) - np.isfinite(measured.at_least)
+        side = np.isnan(measured.at_least).astype(int) - np.isnan(measured.at_most)
         side = np.ones_like(side) if counts else side
 
         def orient(scores: Floats, is_past: bool) -> Floats:
@@ -193,9 +193,13 @@ class PartSearch:
         counts.update({name: int(rows.sum()) for name, rows in reasons.items()})
 
     def _keep(
-        self, measured: Measured, courses: tuple[Course, Course], evidence: Evidence, parts: Parts,
+        self,
+        measured: Measured,
+        courses: tuple[Course, Course],
+        evidence: Evidence,
+        parts: Parts,
         held: Mapping[int, tuple[str, Traits]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Keep what has some evidence, today or in a past week."""
         recent, past = courses
         drawn = np.flatnonzero(measured.is_drawn)
@@ -293,9 +297,14 @@ class PartSearch:
 
 
 def _describe(
-    measured: Measured, course: Course, where: tuple[int, NDArray[Any], NDArray[Any]], statistics: Sequence[Statistic],
-    evidence: Floats, parts: Parts, held: Mapping[int, tuple[str, Traits]],
-) -> Iterator[tuple[ChangeScore, int]]:  # fmt: skip
+    measured: Measured,
+    course: Course,
+    where: tuple[int, NDArray[Any], NDArray[Any]],
+    statistics: Sequence[Statistic],
+    evidence: Floats,
+    parts: Parts,
+    held: Mapping[int, tuple[str, Traits]],
+) -> Iterator[tuple[ChangeScore, int]]:
     """Yield what was measured of some rows of a course, and of which part. `where`: the day, and the rows of both."""
     day, rows, of_measured = where
     if not len(rows):
@@ -317,11 +326,22 @@ def _describe(
         place = int(measured.rows[number])
         serial, traits = held.get(place, ("", ("",) * len(SHARED_TRAITS)))
         score = ChangeScore(
-            *parts.names[place], measured.name, measured.unit + OF_A_DAY * grows, serial, tuple(traits),
-            usual, None if course.is_counter or not np.isfinite(earlier[row]) else float(earlier[row]),
-            float(recent[row]), others, int(alike.sum()), *limits, float(moved[row]), float(strength), float(strength),
+            *parts.names[place],
+            measured.name,
+            measured.unit + OF_A_DAY * grows,
+            serial,
+            tuple(traits),
+            usual,
+            None if course.is_counter or not np.isfinite(earlier[row]) else float(earlier[row]),
+            float(recent[row]),
+            others,
+            int(alike.sum()),
+            *limits,
+            float(moved[row]),
+            float(strength),
+            float(strength),
             statistic,
-        )  # fmt: skip
+        )
         yield score, place
 
 

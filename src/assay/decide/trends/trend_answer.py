@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from assay.decide.trends.change_warnings import OF_A_DAY, ChangeWarning, Forecast, SeriesCount
 from assay.decide.trends.days import DAY_0, DAY_S, HORIZON_DAYS, list_weeks
 from assay.decide.trends.fleet_tables import make_intervals
+from assay.decide.trends.measurement_tables import RefusedRows
 from assay.decide.trends.shared_groups import name_shared_groups
 from assay.decide.trends.warning_answers import PastRecord, PastRuleAnswer, RuleRecord, SharedGroup, TrendsAnswer
 from assay.decide.trends.warning_record import (
@@ -210,6 +211,7 @@ class TrendReport:
     records: Sequence[RuleRecord]
     courses: Sequence[WarningCourse] = ()
     unread: Sequence[str] = ()
+    refused: RefusedRows = field(default_factory=RefusedRows)
 
     @property
     def judged_records(self) -> list[RuleRecord]:
@@ -230,6 +232,8 @@ class TrendReport:
             too_new=self.answer.series.new,
             rules=[self.answer.make_rule()],
             records=self.judged_records,
+            refused_rows=self.refused.count,
+            refused=self.refused.lines or None,
             unread=[*self.unread] or None,
         )
 

@@ -223,6 +223,10 @@ class TrendsAnswer:
     """How the rule would have fared in the past."""
     records: list[RuleRecord]
     """The records of the rules that have warned."""
+    refused_rows: int
+    """How many rows of the files were refused, as they cannot be right."""
+    refused: list[str] | None = shown(omit=True, default=None)
+    """The first of these, each with its line and its mistake; missing if there are none."""
     unread: list[str] | None = shown(omit=True, default=None)
     """The damaged files that were left out, each with its mistake; missing if there are none."""
 
