@@ -97,3 +97,16 @@ def test_ten_thousand_nodes_one_at_a_time_are_scheduled_at_once() -> None:
     made = schedule_waves(nodes, RolloutCapacity({"a": 1}, {one.rack: 1 for one in nodes}, 6))
     assert len(made.waves) == 10_000
     assert time.process_time() - start < 2  # 0.1 s on an idle machine
+
+
+def test_a_node_with_two_warnings_is_no_canary_and_goes_first_then() -> None:
+    nodes = [
+        RolloutCandidate(
+            f"n{number}", "a", ("lab", f"r{number % 3}"), "x", 1.0, warnings={0: 2, 5: 3, 4: 1}.get(number, 0)
+        )
+        for number in range(9)
+    ]
+    room = RolloutCapacity({"a": 3}, {("lab", f"r{rack}"): 3 for rack in range(3)}, 9)
+    first, second, *_ = schedule_waves(nodes, room).waves
+    assert (first.canary, first.nodes) == (True, ("n1",))
+    assert second.nodes[:2] == ("n0", "n5")

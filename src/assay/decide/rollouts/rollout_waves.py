@@ -11,13 +11,18 @@ from assay.model.node import Node
 from assay.model.specs.policy_sections import AutomationLimits, count_allowed_out
 
 RackKey = tuple[str, str]
+WORN = 2
+"""A node with so many warnings of trends is worn."""
 RolloutKind = tuple[str, str]
 """Spec and pool of a node: the kinds that have canaries of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutCandidate:
-    """A node that must leave service for `hours`. `restarts`: it counts against the restarts per hour."""
+    """A node that must leave service for `hours`. `restarts`: it counts against the restarts per hour.
+
+    `warnings`: how many parts get worse among their peers.
+    """
 
     node: str
     pool: str
@@ -25,6 +30,7 @@ class RolloutCandidate:
     spec: str
     hours: float
     restarts: bool = False
+    warnings: int = 0
 
     @property
     def kind(self) -> RolloutKind:
@@ -95,16 +101,19 @@ def schedule_waves(
 ) -> WaveSchedule:
     """Divide nodes into waves. Some `canaries` of each spec and pool go first, and must pass before any other goes.
 
-    `proven` says how many of each spec and pool have passed already.
+    `proven` says how many of each spec and pool have passed. A node with two warnings is no canary if another
+    can be, and goes before all others then: it leaves service anyway.
     """
     able, waiting = _split_by_capacity(candidates, room)
+    able.sort(key=lambda candidate: candidate.warnings >= WORN)
     first_nodes, others = _split_canaries(able, canaries, proven)
+    worn = [candidate for candidate in others if candidate.warnings >= WORN]
     board = _WaveFiller(room)
     for candidate in first_nodes:
         board.place(candidate)
     first = board.waves
     board.close()
-    for candidate in _alternate_racks(others):
+    for candidate in [*worn, *_alternate_racks(others[: len(others) - len(worn)])]:
         board.place(candidate)
     waves = [_wave(number, number < first, board.nodes[number], room) for number in range(board.waves)]
     return make_schedule(tuple(waves), waiting)

@@ -29,6 +29,7 @@ from assay.model.entries.faults import FaultEntry
 from assay.model.errors import AssayError
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.outcome import read_part
+from assay.model.specs.trend_rules import TREND_CLASSES
 from assay.model.timestamps import parse_epoch_seconds_cached, parse_time
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ def _make_row(holder: PartHolder) -> tuple[object, ...]:
 
 NAMED_DAYS = 7
 """The last days tell which measurements several checks take."""
-TREND_CLASSES = "trend."
 _FAILURES = "CREATE TABLE failures (time_s DOUBLE, node VARCHAR, subject VARCHAR, fault VARCHAR)"
 _HISTORY_DAYS = "CREATE TABLE history_days AS SELECT unnest($days)::INT AS day"
 _SHARED_NAMES = """

@@ -11,6 +11,8 @@ from assay.model.entries.faults import TrendStage
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 TrendFault = Annotated[str, Field(pattern=r"^trend\.[a-z0-9.-]+$")]
+TREND_CLASSES = "trend."
+"""Begins the faults of warnings."""
 CHECK_MARK = " of "
 """Ends the name of a measurement that several checks take; the check follows."""
 
