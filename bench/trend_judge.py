@@ -11,7 +11,7 @@ from bench.trend_worlds import World
 Series = tuple[int, int]
 """A node and a measurement, by number."""
 QUIET_DAYS = 30
-"""A warning of a series that comes within so many days of its last one is the same warning."""
+"""A warning of a part that comes within so many days of its last new one is the same warning."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Judgement:
 
     @property
     def precision(self) -> float:
-        """The share of the warnings whose series had a drift."""
+        """The share of the warnings whose part had a drift."""
         return self.real / max(1, self.real + self.false)
 
     @property
@@ -54,26 +54,24 @@ class Judgement:
 
 
 def judge_warnings(world: World, days: Sequence[int], named: Mapping[int, Iterable[Series]]) -> Judgement:
-    """Judge what was `named` on each of the `days` that were asked.
+    """Judge what was `named` on each of the `days` that were asked, by part: all of its measurements may get worse.
 
     A series of the rack that warms is no false warning. Only failures after the first day count.
     """
-    drifts = {(drift.node, drift.measurement): drift for drift in world.drifts}
+    drifts = {drift.node: drift for drift in world.drifts}
     warmed = world.find_warmed()
-    last: dict[Series, int] = {}
-    leads: dict[Series, int] = {}
+    last: dict[int, int] = {}
+    leads: dict[int, int] = {}
     real = false = 0
     for day in sorted(days):
-        for series in set(named.get(day, ())):
-            is_new = day - last.get(series, -QUIET_DAYS) >= QUIET_DAYS
-            last[series] = day
-            if series in warmed:
-                continue
-            drift = drifts.get(series)
+        for node in {series[0] for series in named.get(day, ()) if series not in warmed}:
+            is_new = day - last.get(node, -QUIET_DAYS) >= QUIET_DAYS
+            last[node] = day if is_new else last[node]
+            drift = drifts.get(node)
             goes_on = drift is not None and drift.onset <= day and (drift.fails is None or day <= drift.fails)
             real, false = real + (is_new and goes_on), false + (is_new and not goes_on)
             if drift is not None and goes_on and drift.fails is not None and day < drift.fails:
-                leads.setdefault(series, drift.fails - day)
+                leads.setdefault(node, drift.fails - day)
     failures = [drift for drift in world.drifts if drift.fails is not None and drift.fails > days[0]]
     abrupt = sum(day > days[0] for _, day in world.abrupt)
     return Judgement(

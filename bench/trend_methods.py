@@ -23,30 +23,59 @@ Scores = Floats
 Scorer = Callable[[World], Scores]
 
 
-def score_by_ewma(world: World) -> Scores:
-    """Exponentially weighted mean (0.1 a day) against the series' own first 60 days, in its own noise."""
-    return _smooth(world.values, 0.1)
-
-
-def score_by_ewma_apart_from_peers(world: World) -> Scores:
-    """The same, of the value less the median of all series with the same firmware on that day."""
-    return _smooth(_subtract_peers(world), 0.1)
+def find_gauges(world: World) -> Floats:
+    """Return the values of each day apart from those with the same firmware; of counters their growth in a day."""
+    values = world.values.copy()
+    for counter in world.counters:
+        grown = np.diff(_fill(values[:, counter]), axis=1, prepend=np.nan)
+        values[:, counter] = np.where(np.isfinite(values[:, counter]) & (grown >= 0), grown, np.nan)
+    for node, day in world.repairs:
+        values[node, list(world.counters), day] = np.nan
+    return _subtract_peers(world, values)
 
 
 def score_by_level(world: World) -> Scores:
-    """The median of five days as robust z among all series of the measurement on that day."""
-    level = _roll_median(world.values, 5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        middle = np.nanmedian(level, axis=0)
-        spread = 1.4826 * np.nanmedian(np.abs(level - middle[None]), axis=0)
-    scores: Scores = (level - middle[None]) / spread[None]
+    """The median of seven days as robust z among all series of the measurement on that day."""
+    return _scale(_roll_median(find_gauges(world), 7))
+
+
+def score_by_ewma(world: World) -> Scores:
+    """A fast weighted mean (0.2 a day) less a slow one (0.02), as robust z."""
+    apart = find_gauges(world)
+    return _scale(_smooth(apart, 0.2) - _smooth(apart, 0.02))
+
+
+def score_by_slope(world: World) -> Scores:
+    """Theil and Sen: the median of the changes in 15 days of the last 30, as robust z."""
+    apart = find_gauges(world)
+    change = np.full(apart.shape, np.nan)
+    change[:, :, 15:] = apart[:, :, 15:] - apart[:, :, :-15]
+    return _scale(_roll_median(change, 15))
+
+
+def score_by_growth(world: World) -> Scores:
+    """One line: how much it is more than 14 days ago."""
+    level = _roll_median(find_gauges(world), 7)
+    grown = np.full(level.shape, np.nan)
+    grown[:, :, 14:] = level[:, :, 14:] - level[:, :, :-14]
+    return grown
+
+
+def score_by_cusum(world: World) -> Scores:
+    """The sum of what is half a deviation above the part's own first days, never below nothing."""
+    apart, sums = find_gauges(world), np.zeros(world.values.shape[:2])
+    own, noise = _find_own(apart)
+    scores = np.empty_like(apart)
+    for day in range(apart.shape[2]):
+        far = np.clip((apart[:, :, day] - own) / np.maximum(noise, 1e-6), -4, 4)
+        sums = np.maximum(0.0, sums + np.nan_to_num(far) - 0.5 * np.isfinite(far))
+        scores[:, :, day] = sums
     return scores
 
 
 def find_features(world: World) -> Floats:
     """Return for each series and day: level among peers, change of a week and a month, and noise."""
-    apart = _subtract_peers(world)
+    apart = find_gauges(world)
     level, month = _roll_median(apart, 5), _roll_median(apart, 28)
     week = np.concatenate([np.full((*level.shape[:2], 7), np.nan), level[:, :, :-7]], axis=2)
     noise = _roll_median(np.abs(apart - level), 14)
@@ -62,36 +91,46 @@ def make_isolation_forest(worlds: Sequence[World], days: Sequence[int]) -> Score
     return lambda world: _score_days(world, days, lambda some: -forest.score_samples(some))
 
 
-def make_gradient_boosting(worlds: Sequence[World], days: Sequence[int]) -> Scorer:
-    """Return a scorer by gradient boosting over the features, which learnt what fails within 30 days."""
-    rows, labels = [], []
-    for world in worlds:
-        fails = np.zeros(world.values.shape, dtype=bool)
-        for drift in world.drifts:
-            if drift.fails is not None:
-                fails[drift.node, drift.measurement, max(drift.onset, drift.fails - 30) : drift.fails] = True
-        rows.append(_take(find_features(world), days))
-        labels.append(fails[:, :, days].reshape(-1))
-    booster = import_module("sklearn.ensemble").HistGradientBoostingClassifier(random_state=0)
-    model = booster.fit(np.concatenate(rows), np.concatenate(labels))
-    return lambda world: _score_days(world, days, lambda some: model.predict_proba(some)[:, 1])
-
-
 def name_above(scores: Scores, days: Sequence[int], threshold: float) -> dict[int, list[Series]]:
-    """Return what is above the threshold on each day, and on one of the two asked days before it."""
-    above = np.nan_to_num(scores[:, :, days], nan=-np.inf) >= threshold
+    """Return what is above the threshold on each day."""
+    above = np.nan_to_num(scores[:, :, list(days)], nan=-np.inf) >= threshold
     named: dict[int, list[Series]] = {}
     for place, day in enumerate(days):
-        before = above[:, :, max(0, place - 2) : place].any(axis=2)
-        nodes, names = np.nonzero(above[:, :, place] & before)
+        nodes, names = np.nonzero(above[:, :, place])
         named[day] = list(zip(nodes.tolist(), names.tolist(), strict=True))
     return named
+
+
+def rank_scores(scorer: Scorer, worlds: Sequence[World], days: Sequence[int]) -> Scorer:
+    """Return a scorer by how rare a score is for its measurement in these worlds: a threshold for each measurement."""
+    known = []
+    for measurement in range(len(worlds[0].names)):
+        values = []
+        for world in worlds:
+            sick = {drift.node for drift in world.drifts} | {node for node, _ in world.abrupt}
+            healthy = [node for node in range(world.nodes) if node not in sick]
+            values.append(scorer(world)[np.ix_(healthy, [measurement], days)].reshape(-1))
+        joined = np.concatenate(values)
+        known.append(np.sort(joined[np.isfinite(joined)]))
+
+    def rank(world: World) -> Scores:
+        scores = scorer(world)
+        ranks = np.full(scores.shape, np.nan)
+        for measurement, healthy in enumerate(known):
+            own = scores[:, measurement]
+            top = healthy[-max(2, len(healthy) // 1000) :]
+            beyond = np.maximum(np.nan_to_num(own) - top[-1], 0) / max(float(top[-1] - top[0]), 1e-9)
+            rare = 1 - np.searchsorted(healthy, own) / (len(healthy) + 1)
+            ranks[:, measurement] = np.where(np.isfinite(own), beyond - np.log10(np.maximum(rare, 1e-9)), np.nan)
+        return ranks
+
+    return rank
 
 
 def set_threshold(scorer: Scorer, worlds: Sequence[World], days: Sequence[int]) -> float:
     """Return the lowest threshold that keeps the budget on these worlds."""
     scored = [(world, scorer(world)) for world in worlds]
-    values = np.concatenate([scores[:, :, days].reshape(-1) for _, scores in scored])
+    values = np.concatenate([scores[:, :, list(days)].reshape(-1) for _, scores in scored])
     ladder = np.unique(np.quantile(values[np.isfinite(values)], 1 - np.geomspace(1e-6, 0.1, 60)))
     low, high = 0, len(ladder) - 1
     while low < high:
@@ -105,30 +144,49 @@ def set_threshold(scorer: Scorer, worlds: Sequence[World], days: Sequence[int]) 
 
 
 def has_scikit_learn() -> bool:
-    """Whether the forest and the boosting can be run here."""
+    """Whether the forest can be run here."""
     return find_spec("sklearn") is not None
 
 
-def _smooth(values: Floats, weight: float) -> Floats:
-    """Return the weighted mean of each day, less the mean of the first days, in noises of those."""
+def _fill(values: Floats) -> Floats:
+    column = np.maximum.accumulate(np.where(np.isfinite(values), np.arange(values.shape[1])[None, :], 0), axis=1)
+    return np.asarray(np.take_along_axis(values, column, axis=1))
+
+
+def _find_own(values: Floats) -> tuple[Floats, Floats]:
+    """Return the median of each series' first days, and its noise in these."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         own = np.nanmedian(values[:, :, :OWN_DAYS], axis=2)
-        noise = 1.4826 * np.nanmedian(np.abs(values[:, :, :OWN_DAYS] - own[:, :, None]), axis=2)
-    mean, scores = own.copy(), np.empty_like(values)
+        return own, 1.4826 * np.nanmedian(np.abs(values[:, :, :OWN_DAYS] - own[:, :, None]), axis=2)
+
+
+def _scale(values: Floats) -> Scores:
+    """Return the robust z of each series among all of its measurement on that day."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        far = values - np.nanmedian(values, axis=0)[None]
+        spread = 1.4826 * np.nanmedian(np.abs(far), axis=0)
+        spread = np.where(spread > 0, spread, 1.2533 * np.nanmean(np.abs(far), axis=0))
+        return np.asarray(far / np.where(spread > 0, spread, 1.0)[None])
+
+
+def _smooth(values: Floats, weight: float) -> Floats:
+    """Return the weighted mean of each day."""
+    mean, scores = np.nan_to_num(_find_own(values)[0]), np.empty_like(values)
     for day in range(values.shape[2]):
         today = values[:, :, day]
         mean = np.where(np.isfinite(today), mean + weight * (today - mean), mean)
-        scores[:, :, day] = (mean - own) / noise
+        scores[:, :, day] = mean
     return scores
 
 
-def _subtract_peers(world: World) -> Floats:
-    apart = np.empty_like(world.values)
+def _subtract_peers(world: World, values: Floats) -> Floats:
+    apart = np.empty_like(values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         for day in range(world.days):
-            today = world.values[:, :, day]
+            today = values[:, :, day]
             is_new = world.updated <= day
             for group in (is_new, ~is_new):
                 apart[group, :, day] = today[group] - np.nanmedian(today[group], axis=0)
@@ -149,7 +207,7 @@ def _take(features: Floats, days: Sequence[int]) -> Floats:
 
 
 def _score_days(world: World, days: Sequence[int], score: Callable[[Floats], Floats]) -> Scores:
-    """Score the asked days alone; the forest and the boosting know no gaps, so those count as nothing special."""
+    """Score the asked days alone; the forest knows no gaps, so those count as nothing special."""
     scores = np.full(world.values.shape, np.nan)
     rows = np.nan_to_num(_take(find_features(world), days))
     scores[:, :, list(days)] = score(rows).reshape(*world.values.shape[:2], len(days))

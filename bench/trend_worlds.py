@@ -52,7 +52,10 @@ class Drift:
 
 @dataclass
 class World:
-    """A planted fleet. `values`: node × measurement × day, in noises from the middle. Worse is positive."""
+    """A planted fleet. `values`: node × measurement × day, in noises from the middle. Worse is positive.
+
+    Of other `names`, they are values as they are; those of `counters` are counts.
+    """
 
     kind: str
     seed: int
@@ -61,7 +64,9 @@ class World:
     repairs: list[tuple[int, int]] = field(default_factory=list)
     abrupt: list[tuple[int, int]] = field(default_factory=list)
     updated: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    warm_rack: int = 0
+    warm_rack: int = -1
+    names: tuple[str, ...] = NAMES
+    counters: tuple[int, ...] = ()
 
     @property
     def nodes(self) -> int:
@@ -75,6 +80,8 @@ class World:
 
     def find_warmed(self) -> set[tuple[int, int]]:
         """Return the series (node, measurement) of the rack that warms."""
+        if self.warm_rack < 0:
+            return set()
         first = self.warm_rack * RACK_NODES
         return {(node, HEAT) for node in range(first, min(first + RACK_NODES, self.nodes))}
 
@@ -218,10 +225,13 @@ def list_holders(world: World) -> list[tuple[object, ...]]:
 def _write_measurements(database: duckdb.DuckDBPyConnection, world: World, path: Path) -> None:
     node, name, day = (axis.astype(np.int32) for axis in np.nonzero(np.isfinite(world.values)))
     sign = np.where(IS_UPPER, 1.0, -1.0)
-    value = MIDDLE[name] + sign[name] * world.values[node, name, day] * SCALE[name]
-    limit = MIDDLE + sign * LIMIT * SCALE
-    kinds = [(NAMES[i], UNITS[i], None, limit[i]) if IS_UPPER[i] else (NAMES[i], UNITS[i], limit[i], None)
-             for i in range(len(NAMES))]  # fmt: skip
+    value = world.values[node, name, day]
+    kinds = [(other, "", None, None if i in world.counters else 1e6) for i, other in enumerate(world.names)]
+    if world.names == NAMES:
+        value = MIDDLE[name] + sign[name] * value * SCALE[name]
+        limit = MIDDLE + sign * LIMIT * SCALE
+        kinds = [(NAMES[i], UNITS[i], None, limit[i]) if IS_UPPER[i] else (NAMES[i], UNITS[i], limit[i], None)
+                 for i in range(len(NAMES))]  # fmt: skip
     order = np.lexsort((name, node, day))
     planted = {"node": node[order], "kind": name[order], "day": day[order], "value": value[order]}
     database.execute("CREATE TABLE kinds (kind INT, name VARCHAR, unit VARCHAR, at_least DOUBLE, at_most DOUBLE)")
