@@ -75,3 +75,4 @@ def test_names_from_outside_are_escaped_and_the_words_fit_what_is_known() -> Non
 
 def test_a_quiet_fleet_says_so() -> None:
     assert "Nothing gets worse among its peers." in render_worsening(make_answer())
+    assert "Nobody can tell what gets worse" in render_worsening({**make_answer(), "series": 0})

@@ -154,6 +154,7 @@ def trends(
         tell_left_out(error)
 
     report = read_without_damaged(read, skip)
+    report.answer.check_compared()
     if html:
         _write_page(html, render_worsening(report.as_page_json(), in_lab=own is not None and own.home.is_lab))
     lines = [*format_trends(report.answer, report.advised), *format_records(report.judged_records)]

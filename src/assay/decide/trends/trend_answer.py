@@ -57,6 +57,16 @@ class TrendAnswer:
         """How many parts get worse; one may do so in several measurements."""
         return len({(warning.score.node, warning.score.subject) for warning in self.warnings})
 
+    def check_compared(self) -> None:
+        """Raise AssayError if nothing was compared: that is no all-clear."""
+        if self.series.judged:
+            return
+        few, silent, new = self.series.few_peers, self.series.silent, self.series.new
+        reasons = f"{few} have too few peers, {silent} were silent in the last days, {new} are too new"
+        age = f"the newest value is {self.age_days:.0f} d old"
+        fix = f"{age}: see that values arrive, of 20 like parts, for a month at least"
+        raise AssayError(f"no series could be compared, so nobody can tell what gets worse: {reasons}", fix=fix)
+
     def make_rule(self) -> PastRuleAnswer:
         """Return how the rule would have fared, and what it says now."""
         return extend(
@@ -79,7 +89,7 @@ def find_trends(
     closed: Iterable[ClosedWarning] = (),
     recognise_counters: bool = False,
 ) -> TrendAnswer:
-    """Return what gets worse by the tables of a database, see `open_tables`. Raises AssayError if nothing was compared.
+    """Return what gets worse by the tables of a database, see `open_tables`. Raises AssayError without any rows.
 
     `closed`: warnings of the ledger that have ended. Forecasts learn from what past weeks would have said, or if that
     is too little, from these. `recognise_counters`: by their values, not only by their declared names.
@@ -96,8 +106,6 @@ def find_trends(
     make_intervals(database)
     failed = list_failure_days(database)
     findings = PartSearch(today, weeks, chosen, recognise_counters, failed).find(database)
-    if not findings.series.judged:
-        _refuse(findings.series, last, as_of)
     past = mark_new(findings.past, findings.beyond)
     closings = close_warnings(past, failed, today)
     drawn = {part: days for part, days in failed.items() if part in findings.drawn}
@@ -113,17 +121,6 @@ def find_trends(
     age_days = max(0.0, as_of.timestamp() / DAY_S - last - 1)
     return TrendAnswer(
         findings.series, findings.threshold, findings.is_learned, named, groups, record, false_rate, age_days, chosen
-    )
-
-
-def _refuse(series: SeriesCount, last: int, as_of: datetime) -> None:
-    age = int(as_of.timestamp() // DAY_S) - last
-    reasons = (
-        f"{series.few_peers} have too few peers, {series.silent} were silent in the last days, {series.new} are too new"
-    )
-    raise AssayError(
-        f"no series could be compared, so nobody can tell what gets worse: {reasons}",
-        fix=f"the newest value is {age} d old: see that values arrive, of 20 like parts, for a month at least",
     )
 
 
