@@ -17,6 +17,7 @@ PLANTED: dict[str, dict[str, Any]] = {
     "file-system.full": {},
     "file-system.read-only": {},
     "drives.forget": {},
+    "storage.forgets": {},
     "gpu.computes-slowly": {"gpu": 3},
     "gpu.computes-wrong": {"gpu": 5},
     "gpu.copies-slowly": {"gpu": 2},

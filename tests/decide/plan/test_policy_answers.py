@@ -21,7 +21,7 @@ def test_a_class_that_leaves_a_rule_is_answered_by_the_next(repository) -> None:
 def test_a_severity_that_changes_counts_through_the_same_cases(repository) -> None:
     fault = (
         "    check: true\n    severity: degraded\n    blame: hardware\n    remedy: triage\n"
-        "    proof: [gpu_burn, dcgmproftester]\n    investigate: >-\n      heat sink"
+        "    proof: [gpu_burn, dcgmproftester]\n    investigate: >-\n      check heat sink"
     )
     repository.edit("specs/faults/hgx.yaml", fault, fault.replace("degraded", "catastrophic"))
     made = repository.plan()

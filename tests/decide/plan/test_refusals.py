@@ -95,7 +95,7 @@ def test_too_much_that_is_out_under_an_old_limit_is_nobody_s_fault(repository, o
 
 
 def test_a_change_on_which_the_policy_acts_at_once_must_fit_into_the_limits(repository) -> None:
-    fault = 'remedy: ticket\n    investigate: "who flashed'
+    fault = 'remedy: ticket\n    investigate: "find out who flashed'
     repository.policy("firmware.drift, ", "").edit("specs/faults/hgx.yaml", fault, fault.replace("ticket", "reboot"))
     repository.commit()
     assert refused(repository.firmware("01.05.11", "01.05.12").plan()) == ["limits.pool_percent"]

@@ -37,8 +37,8 @@ def test_a_policy_that_acts_on_drift_says_where_the_nodes_go(repository) -> None
     assert ("production", "noted", "firmware.drift", "") in told(made)  # its remedy, a ticket, is no step of the ladder
     repository.edit(
         "specs/faults/hgx.yaml",
-        'remedy: ticket\n    investigate: "who flashed',
-        'remedy: reboot\n    investigate: "who flashed',
+        'remedy: ticket\n    investigate: "find out who flashed',
+        'remedy: reboot\n    investigate: "find out who flashed',
     )
     repository.commit()
     made = repository.firmware("01.05.12", "01.05.13").plan()

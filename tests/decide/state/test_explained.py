@@ -24,7 +24,7 @@ def explained(paper, tmp_path):
         ledger = Ledger.open(tmp_path / ".assay" / "ledger.sqlite")
         ledger.append(*paper.log.values())
         ledger.close()
-        told = run_assay("explain", name, "--last", 0, cwd=tmp_path)
+        told = run_assay("explain", name, "--full", "--last", 0, cwd=tmp_path)
         assert told.returncode == 0, told.stderr
         return told.stdout
 

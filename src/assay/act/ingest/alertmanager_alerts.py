@@ -64,7 +64,9 @@ def record_alerts(
         is_new = context.ledger.append(*entries)
     is_noted = bool(unplaced) and is_new[-1]
     for alert in unplaced[:is_noted]:
-        report(_format_unknown_alert(alert))
+        labels = ", ".join(f"{name}={text[:40]}" for name, text in sorted(alert.alert.labels.items())[:4])
+        reason = "of no node of which it may speak" if alert.matched_rule else "no rule says what it is"
+        report(f"alert {alert.alert.name} ({labels}): {reason}; it touches no node")
     count = sum(not alert.matched_rule for alert in alerts)
     return AlertCounts(len(alerts), count, len(unplaced), 0 if is_noted else unnoted, len(faults) + sum(is_new))
 
@@ -115,9 +117,3 @@ def _describe_alert(mapped: MappedAlert) -> dict[str, str]:
 def _format_detail(mapped: MappedAlert) -> str:
     text = mapped.alert.annotations.get("summary") or mapped.alert.annotations.get("description") or ""
     return f"alert {mapped.alert.name}{': ' if text else ''}{' '.join(text.split())}"[:300]
-
-
-def _format_unknown_alert(mapped: MappedAlert) -> str:
-    labels = ", ".join(f"{name}={text[:40]}" for name, text in sorted(mapped.alert.labels.items())[:4])
-    reason = "of no node of which it may speak" if mapped.matched_rule else "no rule says what it is"
-    return f"alert {mapped.alert.name} ({labels}): {reason}; it touches no node"

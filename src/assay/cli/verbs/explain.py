@@ -207,11 +207,11 @@ def explain(
     Exit codes: 0 shown; 2 the node is unknown, or the ledger or the fleet cannot be read.
     """
     if server:
-        told = FleetServer(server, token_file, ca).explain(node, last)
+        document = FleetServer(server, token_file, ca).explain(node, last)
         if form == "json":
-            typer.echo(format_answer(told, indent=1, ensure_ascii=False))
+            typer.echo(format_answer(document, indent=1, ensure_ascii=False))
         else:
-            _print_server_answer(told, server, is_full=is_full)
+            _print_server_answer(document, server, is_full=is_full)
         return
     workspace = Workspace(fleet.resolve())
     try:
@@ -230,11 +230,11 @@ def explain(
         show_nodes_without_ledger(workspace, error, form, node)
 
 
-def _print_server_answer(told: dict[str, Any], server: str, *, is_full: bool) -> None:
+def _print_server_answer(document: dict[str, Any], server: str, *, is_full: bool) -> None:
     """Print why a node is in its state, as a server has told it: to staff with a chain, to customers in plain words."""
     answer: ExplainAnswer | CustomerExplanation
     try:
-        answer = from_json(ExplainAnswer, told) if "chain" in told else from_json(CustomerExplanation, told)
+        answer = from_json(ExplainAnswer, document) if "chain" in document else from_json(CustomerExplanation, document)
     except (KeyError, TypeError):
         fix = "use the assay of the server's version, or --format json"
         raise AssayError("the server's answer has another form", where=server, fix=fix) from None

@@ -279,8 +279,8 @@ class SimulatedFleet:
         views = tuple(self.node_snapshot(name) for name in self._active)
         rules = self._rules
         bare = FleetSnapshot(now, rules.policy, views, rules.lines, quiet_counts=self._quiet, trust=rules.trust)
-        learnt = {"relations": rules.catalog.fault_relations, "fault_weeks": self._chronicle.fault_weeks}
-        return replace(bare, traits=self._racks, pools=self._pools, **learnt)
+        bare = replace(bare, relations=rules.catalog.fault_relations, fault_weeks=self._chronicle.fault_weeks)
+        return replace(bare, traits=self._racks, pools=self._pools)
 
     def rack_companions(self, names: Collection[str]) -> set[str]:
         """Return all nodes in the racks of these nodes, for racks that are one machine."""

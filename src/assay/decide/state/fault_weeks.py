@@ -66,10 +66,10 @@ class FaultWeeks:
         fault = FaultEntry.read(entry)
         if fault.severity == NO_HARM:
             return
-        known = [one for one in state.faults if one.fault_class == fault.fault_class and one.severity != NO_HARM]
-        if any(one.is_open for one in known):
+        known = [old for old in state.faults if old.fault_class == fault.fault_class and old.severity != NO_HARM]
+        if any(old.is_open for old in known):
             return
-        if not known or max(one.arrived_at for one in known) <= format_time(parse_time(entry.at) - WEEK):
+        if not known or max(old.arrived_at for old in known) <= format_time(parse_time(entry.at) - WEEK):
             self.weeks[self._newest][state.pool, state.state, fault.fault_class] += 1
 
     def find_history(self, pool: str, fault_class: str, serving: Collection[str], until: datetime) -> ClassHistory:

@@ -181,6 +181,8 @@ def _run(world: LabWorld, state: VirtualNodeState, now: datetime, command: list[
     is_probe = command[1:3] == ["-m", "assay.node.probe"] or command[1:4] == ["-I", "-S", "-"]
     if is_probe:
         command = [*command, "--root", str(folder / "root"), "--at", now.isoformat()]
+    if command[1:3] == ["-m", "assay.node.agent"]:
+        command = [*command, "--root", str(folder / "root")]
     if is_probe and "--burn-in" in command:
         command = [*command, "--clock", str(world.home / "clock.json")]
     if library is None and is_probe and has_nvidia:

@@ -115,7 +115,7 @@ class DriftRules(StrictModel):
 
 
 class RestartLimit(StrictModel):
-    """How often a node may restart under its load, before that is a failure. `source`: why so often."""
+    """How often a node may restart under its load. `most`: so often; once more is a failure. `source`: why so often."""
 
     most: int = Field(ge=0, le=100)
     source: str = Field(min_length=1)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from queue import Empty, SimpleQueue
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
@@ -56,13 +56,14 @@ class StrictPayload(BaseModel):
 
 
 class AgentLogLine(TypedDict):
-    """A kernel line, or an NVML event as text. `t_s`: seconds since boot."""
+    """A kernel line, or an NVML event as text. `t_s`: seconds since boot. `level`: the kernel's, 0 is the worst."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]  # pydantic's way to configure a TypedDict
     boot: Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{0,64}$")]
     seq: Number
     t_s: Seconds
     text: Text
+    level: NotRequired[Annotated[int, Field(ge=0, le=7)]]
 
 
 class LogLineItem(TypedDict):
