@@ -34,18 +34,11 @@ ActionTrait = Literal["repairs", "restarts", "declared", "disturbs", "closes", "
 
 @dataclass(frozen=True, slots=True)
 class ActionFacts:
-    """All that others know of an action: how long it takes, its traits, and what customers are told of it.
-
-    `source`: where the hours come from. The three texts are those of a success, of one under way, and of a failure; the
-    time follows. Without them, customers hear nothing of the action.
-    """
+    """All that others know of an action: how long it takes, where the hours come from, and its traits."""
 
     hours: float
     source: str
     traits: tuple[ActionTrait, ...] = ()
-    verified: str = ""
-    under_way: str = ""
-    failed: str = ""
 
 
 ACTIONS: Mapping[str, ActionFacts] = MappingProxyType(
@@ -58,53 +51,29 @@ ACTIONS: Mapping[str, ActionFacts] = MappingProxyType(
             "our own choice: jobs are ended, and get minutes to write a checkpoint",
             ("closes", "drains", "disturbs"),
         ),
-        "configure": ActionFacts(
-            0.1,
-            "our own choice: a playbook of a few roles; minutes",
-            ("declared",),
-            "A setting was corrected",
-            "A setting is being corrected since",
-            "A correction did not succeed",
-        ),
+        "configure": ActionFacts(0.1, "our own choice: a playbook of a few roles; minutes", ("declared",)),
         "reboot": ActionFacts(
-            0.5,
-            "our own choice: an HGX node needs 10 to 20 min to POST and boot",
-            ("repairs", "restarts", "disturbs"),
-            "It was restarted",
-            "A restart has been under way since",
-            "A restart did not succeed",
+            0.5, "our own choice: an HGX node needs 10 to 20 min to POST and boot", ("repairs", "restarts", "disturbs")
         ),
         "powercycle": ActionFacts(
             0.75,
             "our own choice: a reboot, and the power supplies' and the BMC's own start",
             ("repairs", "restarts", "disturbs"),
-            "It was switched off and on",
-            "It is being switched off and on since",
-            "A restart did not succeed",
         ),
         "netboot": ActionFacts(
             0.75,
             "our own choice: a power cycle, and an image that comes over the network",
             ("repairs", "restarts", "disturbs"),
-            "It was started from its image",
-            "It has been starting since",
-            "A start did not succeed",
         ),
         "zap": ActionFacts(
             2,
             "our own choice: seven components with three resets; the default policy gives up at 6 h",
             ("repairs", "declared", "disturbs"),
-            "Firmware and settings were installed",
-            "Firmware is being installed since",
-            "An installation failed",
         ),
         "wipe": ActionFacts(
             1,
             "our own choice: a crypto erase takes seconds, a block erase minutes, an older drive longer",
             ("disturbs",),
-            "Its drives were erased",
-            "Its drives are being erased since",
-            "A drive could not be erased",
         ),
         "burn-in": ActionFacts(0, "the burn-in is started; the soak time counts its hours"),
         "ticket": ActionFacts(0, "paperwork; nothing waits for it", ("paperwork",)),

@@ -50,18 +50,18 @@ def fail_a_gpu(ann, fault_class="gpu.xid.119", detail="pid=1, name=/home/alice/t
     )
 
 
-def test_a_customer_reads_four_short_texts_without_codes(ann):
+def test_a_customer_reads_three_short_texts_without_codes(ann):
     fail_a_gpu(ann)
     told = ann.reads("explain", "n0003", "--for", "customer")
     assert set(told) == {"node", "in_service", "since", "as_of", "happened", "means", "doing", "back", "context"}
     assert told["in_service"] is False
     assert told["happened"] == (
-        "The node left service at 2026-11-21 12:05 UTC. The reason:\n"
-        "2026-11-21 12:05 UTC: A controller inside the GPU did not answer in time (GPU 3)."
+        "The node left service at 2026-11-21 12:05 UTC: a controller inside the GPU did not answer in time (GPU 3)."
     )
     text = ann.types("explain", "n0003", "--for", "customer")
-    headings = ["What happened", "What it means for you", "What we are doing", "When it will be back"]
-    assert [line for line in text.splitlines() if line in headings] == headings
+    said = " ".join(text.split())
+    places = [said.index(told[key]) for key in ("happened", "means", "doing", "back")]
+    assert places == sorted(places)
     assert not [word for word in ("119", "xid", "alice", "h100-a", "d1", "production") if word in text]
 
 
@@ -90,7 +90,7 @@ def test_a_fleet_without_a_fault_catalogue_explains_without_meanings(ann):
         path.unlink()
     assert "which means" not in ann.types("explain", "n0003", "--full")
     told = ann.reads("explain", "n0003", "--for", "customer")
-    assert "A fault of the node's hardware or software was reported (GPU 3)." in told["happened"]
+    assert "a fault of the node's hardware or software was reported (GPU 3)." in told["happened"]
 
 
 def test_an_unknown_node_and_one_never_observed_are_refused_as_for_engineers(ann):

@@ -149,7 +149,7 @@ def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
 def test_status_for_people_names_the_job_that_is_waited_for(ask):
     told = ask("status")
     assert "production → draining" in told
-    assert "→ running jobs: end: train" in told
+    assert "→ running jobs: end, so that the node can leave service (train" in told
     assert "1 onboard" in told
 
 
@@ -218,7 +218,7 @@ def test_explain_leads_a_failing_check_back_to_its_evidence(ask):
         "ab" * 32,
     )
     assert "evidence abababababab" in ask("explain", "n0002", "--full")
-    assert "running jobs: end: train" in ask("explain", "n0004")
+    assert "running jobs: end, so that the node can leave service (train" in ask("explain", "n0004")
 
 
 KNOWN = """kind: KnownIssues

@@ -9,6 +9,7 @@ from assay.model.fleet import Fleet
 from assay.model.ticket import Ticket
 from assay.tell.views.fleet import list_cells
 from assay.tell.views.fleet_news import _list_waiting
+from assay.tell.views.next_step import find_waiting_decision
 
 LEAK = "bmc.event.leak"
 
@@ -48,9 +49,13 @@ def test_a_leak_that_the_limit_holds_back_is_told_with_its_act(leaking):
 def test_it_is_waited_for_by_name(leaking, tmp_path):
     fleet = Fleet(tmp_path, leaking.nodes, policies={"default": leaking.policy})
     stories = [*leaking.stories().values()]
-    groups = {group.who: dict(group.nodes) for group in _list_waiting(stories, list_cells(fleet, stories))}
+    groups = {group.who: dict(group.nodes) for group in _list_waiting(fleet, stories, list_cells(fleet, stories), [])}
     assert groups["room within the limits of the policy"].keys() == {"n3"}
-    assert "n3" not in groups["running jobs"]
+    assert [who for who, nodes in groups.items() if "n3" in nodes] == ["room within the limits of the policy"]
+    assert "held back" in groups["room within the limits of the policy"]["n3"]
+    waiting = find_waiting_decision(leaking.story("n3"), serves=True)
+    assert waiting is not None
+    assert waiting.blocker == "limits"
 
 
 def test_a_ticket_of_a_state_is_as_severe_as_its_worst_fault(paper):

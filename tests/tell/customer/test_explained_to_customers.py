@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from assay.adapters.scheduler import CustomerJob
-from assay.decide.moves.required_checks import judge_state_requirements
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.customers import FaultCustomerWords, StateCustomerWords
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.policy_response import respond_to_class
 from assay.tell.customer.customer_explanation import (
+    CustomerSituation,
     explain_to_customer,
+    find_harm,
     format_customer_explanation,
+    name_part,
 )
-from assay.tell.customer.customer_faults import ReasonFault, describe_faults, format_consequences, format_faults
-from assay.tell.customer.customer_situation import CustomerSituation, make_customer_situation
 
 RECORDED = Path(__file__).with_name("customer_explanations.md")
 INTERNAL = re.compile(
@@ -96,22 +96,16 @@ class Story:
 
     def situation(self, policy: Any = None) -> CustomerSituation:
         paper = self.paper
-        state, entries = paper.story("n1"), [entry for entry in paper.log.values() if entry.node == "n1"]
-        known = [one for one in entries if one.kind in ("decision", "effect.intent")]
-        results = []
-        if state.state in paper.policy.states:
-            results = judge_state_requirements(paper.situation(), paper.view("n1"))
-        passed, missing = (sum(len(getattr(one, name)) for one in results) for name in ("passed", "missing"))
-        others = paper.stories().values()
-        return make_customer_situation(
-            state,
-            others,
-            known,
-            self.failures,
+        intents = [entry for entry in paper.log.values() if (entry.kind, entry.node) == ("effect.intent", "n1")]
+        ended = {entry.body["effect"] for entry in intents if entry.body["before"].get("jobs")}
+        return CustomerSituation(
+            paper.story("n1"),
+            [*paper.stories().values()],
             policy or paper.policy,
             paper.catalog,
             paper.now,
-            (passed, passed + missing),
+            [*self.failures.values()],
+            frozenset(ended),
         )
 
 
@@ -472,11 +466,15 @@ def test_each_class_that_takes_a_node_out_has_words(policy, catalog):
     assert {title for title in acting if not catalog.classes[title].for_customers.means} == set()
 
 
-def test_the_words_of_every_class_are_plain(catalog):
+def test_the_words_of_every_class_are_plain(new_paper, catalog):
     for title, one in catalog.classes.items():
         name = (one.list_xid_names() or [title])[0]
-        faults = describe_faults(catalog, [ReasonFault(name, "gpu3", "degraded", "2026-11-21T12:00:00+00:00")])
-        said = " ".join([*format_faults(faults), *format_consequences(faults)])
+        story = Story(new_paper())
+        story.serve()
+        story.fault(name, "gpu3")
+        story.move("triage")
+        told = explain_to_customer(story.situation())
+        said = f"{told.happened} {told.means}"
         assert not INTERNAL.search(said), f"{title}: {said}"
 
 
@@ -490,16 +488,16 @@ def test_a_policy_and_a_catalogue_without_words_are_told_in_general_ones(story, 
     }
     story.paper.catalog = FaultCatalog(kind="FaultCatalog", name="bare", sources=catalog.sources, classes=classes)
     told = explain_to_customer(story.situation(bare))
-    assert "The GPU has fallen off the bus (GPU 3)." in told.happened
+    assert ": the GPU has fallen off the bus (GPU 3)" in told.happened
     assert (told.means, told.doing[:20]) == ("The node takes no new jobs.", "We work on the node.")
 
 
 def test_without_a_policy_or_a_catalogue_the_answer_is_general(story):
     a_gpu_fails_and_no_job_was_running(story)
     state = story.paper.story("n1")
-    told = explain_to_customer(make_customer_situation(state, [state], [], {}, None, None, story.paper.now))
+    told = explain_to_customer(CustomerSituation(state, [state], None, None, story.paper.now))
     assert told.means == "The node takes no new jobs."
-    assert told.back == "Not known yet: the work on it must be finished first."
+    assert told.back == "When it is back is not known yet: the work on it must be finished first."
 
 
 def test_jobs_count_as_ended_only_once_that_is_verified(story):
@@ -521,10 +519,12 @@ def test_a_latest_end_is_told_only_if_each_job_has_one(story):
 
 def test_a_time_that_has_passed_is_not_promised(story):
     a_restarted_node_is_tested(story)
-    assert explain_to_customer(story.situation()).back.startswith("By 2026-11-21 15:00 UTC, if its tests pass.")
+    before = explain_to_customer(story.situation()).back
+    assert before.startswith("It should be back by 2026-11-21 15:00 UTC if its tests pass")
     story.paper.later(hours=3)
     told = explain_to_customer(story.situation()).back
-    assert told == "It takes longer than planned. Not known yet: it must pass its tests after the restart."
+    unknown = "When it is back is not known yet: it must pass its tests after the restart."
+    assert told == f"It takes longer than planned. {unknown}"
 
 
 def test_a_placeholder_that_does_not_exist_is_refused():
@@ -539,3 +539,29 @@ def test_spans_are_measured_to_the_minute(story):
     assert absence is not None
     assert absence.ended_at is not None
     assert timedelta(minutes=5) < absence.ended_at - absence.began_at < timedelta(hours=1)
+
+
+def test_a_node_that_serves_tells_the_faults_that_harm_jobs_and_no_others(story):
+    story.serve()
+    story.fault("psu.failed", "psu3")
+    dead_supply = explain_to_customer(story.situation())
+    assert dead_supply.happened == "The node is in service, since 2026-11-21 12:00 UTC."
+    assert find_harm(story.paper.catalog, story.paper.story("n1")) == []
+    story.fault("gpu.thermal", "gpu3")
+    hot = explain_to_customer(story.situation())
+    assert hot.happened.startswith("The node is in service with a fault: a GPU runs hot (GPU 3), first seen at ")
+    assert hot.means.startswith("Jobs on this node may have run more slowly than usual since ")
+    assert [incident.cause.part for incident in find_harm(story.paper.catalog, story.paper.story("n1"))] == ["gpu3"]
+
+
+def test_a_part_that_jobs_do_not_use_has_no_name():
+    parts = ("gpu3", "mlx5_2", "nvme1", "psu3", "fan2", "nvswitch1", "P1-DIMMA1 of alice")
+    assert [name_part(part) for part in parts] == ["GPU 3", "InfiniBand port mlx5_2", "drive 1", "", "", "", ""]
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_no_sentence_is_said_twice(story, name):
+    told = explain_to_customer(tell(story, name))
+    sentences = [each for line in told.lines for each in re.split(r"(?<=[.]) ", line)]
+    assert len(sentences) == len(set(sentences)), sentences
+    assert len(" ".join(told.lines).split()) <= 110

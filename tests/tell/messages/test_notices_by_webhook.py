@@ -51,7 +51,7 @@ def test_a_customer_hears_that_its_node_left_and_is_back_in_plain_words(hall: Ha
     hall.tell()
     assert receiver.told == [[("n0003", "left")], [("n0003", "back")]]
     (left,) = receiver.requests[0].body["nodes"]
-    assert "A GPU no longer answers" in left["happened"]
+    assert "a GPU no longer answers" in left["happened"]
     assert set(left) == {"node", "pool", "event", "since", "happened", "means", "doing", "back"}
     assert "gpu.xid" not in receiver.requests[0].raw.decode()
     assert [one.kind for one in hall.notes()] == ["notices.started", "notices.sent"] * 2
@@ -98,7 +98,7 @@ def test_a_new_time_of_return_is_told(hall: Hall, receiver: Receiver):
     hall.paper.later(minutes=10)
     hall.tell()
     assert receiver.told[1:] == [[("n0003", "expected")]]
-    assert receiver.requests[1].body["nodes"][0]["back"].startswith("Not before")
+    assert receiver.requests[1].body["nodes"][0]["back"].startswith("It is not back before")
 
 
 def test_a_message_that_was_not_taken_is_sent_again_as_it_was(hall: Hall, receiver: Receiver):

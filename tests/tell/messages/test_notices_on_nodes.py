@@ -39,13 +39,13 @@ def test_customers_read_that_a_node_left_and_that_it_is_back(hall: Hall, cluster
     hall.leaves("n0003")
     hall.tell()
     assert shown(cluster)["status"] == "False"
-    assert "A GPU no longer answers" in shown(cluster)["message"]
-    assert " Back: By " in shown(cluster)["message"]
+    assert "a GPU no longer answers" in shown(cluster)["message"]
+    assert " It should be back by " in shown(cluster)["message"]
     assert kinds(hall) == ["notice.intent", "notice.verified"]
     hall.returns("n0003")
     hall.tell()
     assert (shown(cluster)["status"], shown(cluster)["reason"]) == ("True", "InService")
-    assert "It was out of service from" in shown(cluster)["message"]
+    assert "it was out of service from" in shown(cluster)["message"]
     assert [reason for _, reason in events(cluster)] == ["OutOfService", "InService"]
     assert shown(cluster, "n0004") == {}, "of a node that never left, nobody is told anything"
 
@@ -77,7 +77,7 @@ def test_new_words_wait_for_their_time(hall: Hall, cluster: KubeFake):
     assert "staff hold" not in shown(cluster)["message"]
     hall.paper.later(hours=1)
     hall.tell()
-    assert "our staff hold the node until then" in shown(cluster)["message"]
+    assert "our staff hold it until then" in shown(cluster)["message"]
     assert len(events(cluster)) == 1
 
 

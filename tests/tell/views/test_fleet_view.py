@@ -90,5 +90,5 @@ def test_news_tell_what_moved_since_the_time_and_what_waits_for_whom(paper: Pape
     news = build_fleet_news(fleet, states, list_cells(fleet, states), [], RolloutHistory(), since)
     assert [(one.direction, [node for node, _ in one.nodes]) for one in news.changes] == [("out", ["n5"])]
     assert [(one.fault_class, one.nodes) for one in news.faults] == [("gpu.xid.79", ("n5",))]
-    assert ("whoever holds them", (("n3", "ann: RCA"),)) in [(one.who, one.nodes) for one in news.waiting]
+    assert ("ann", "release the node", (("n3", "RCA"),)) in [(one.who, one.task, one.nodes) for one in news.waiting]
     assert news.rollout is None

@@ -21,8 +21,8 @@ from assay.tell.customer.customer_explanation import (
     CustomerExplanation,
     explain_to_customer,
     format_customer_explanation,
+    read_customer_situation,
 )
-from assay.tell.customer.customer_situation import read_customer_situation
 from assay.tell.views.burn_in_status import format_burn_in
 from assay.tell.views.node_explanation import (
     ExplainAnswer,
@@ -146,8 +146,10 @@ def list_explanation_lines(answer: ExplainAnswer, notes: Iterable[str], now: dat
         yield "asked", f"{request.who} asked for {request.to} at {format_minute(request.at)}: {request.reason}"
     if unknown := answer.jobs_unknown:
         yield "jobs", f"not known since {format_minute(unknown.since)}: {unknown.reason}"
-    if (step := answer.next).who:
-        yield "next", f"{step.who}: {step.task}{f', ticket {step.ticket[:8]}' if step.ticket else ''}"
+    if answer.next.who and not answer.held:
+        yield "next", answer.next.line
+    if answer.back:
+        yield "back", answer.back
     yield from _label("now", [*answer.returned, *notes], SEEN_SHOWN)
 
 

@@ -149,7 +149,7 @@ def _format_reasons(state: NodeState, story: NodeStory, now: datetime) -> list[s
     if len(story.incidents) > INCIDENTS_SHOWN:
         lines.append(f"and {len(story.incidents) - INCIDENTS_SHOWN} more incidents")
     if (step := story.next).who and not hold:
-        lines.append(f"→ {step.who}: {step.task}{f', ticket {step.ticket[:8]}' if step.ticket else ''}")
+        lines.append(f"→ {step.line}")
     if burning := describe_burn_in_of_stay(state):
         lines.append(burning)
     lines += [f"{format_ago(lost.at, now)}: {lost.reason}" for lost in list_current_lost_cordons(state)[-1:]]

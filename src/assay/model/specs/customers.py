@@ -45,7 +45,7 @@ class FaultCustomerWords(StrictModel):
 class StateCustomerWords(StrictModel):
     """A state for customers: what it `means` for their work, and what we are `doing`.
 
-    `back` completes the sentence "When it will be back is not known yet: …" where nothing supports an estimate.
+    `back` completes the sentence "When it is back is not known yet: …" where nothing supports an estimate.
     """
 
     means: str = ""

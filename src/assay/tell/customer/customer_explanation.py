@@ -1,57 +1,67 @@
-"""What a customer is told of a node, in four short texts: what happened, what it means, what is done, when it is back.
+"""What a customer is told of a node, in three sentences made from its incidents and its state.
 
-The texts hold no ids, no codes, no paths, no names of people and nothing that a person typed. They promise nothing
-that the records or the policy do not support. All times are UTC.
+They say what happened, what that means, and what is done until the node is back. They hold no ids, no codes, no paths,
+no names of people, nothing that a person typed, and no part that jobs do not use. All times are UTC.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from assay.model.decision import ACTIONS, CONFIGURE, DRAIN_ACTIONS, ActionFacts, ActionName
+from assay.decide.faults.incidents import Incident, list_incidents
+from assay.decide.state.node_state import NodeState
+from assay.decide.state.service_absences import ServiceAbsence, list_absences
+from assay.model.decision import DRAIN_ACTIONS, DecisionCause
+from assay.model.entries.effects import EffectIntentEntry
 from assay.model.facts import fact
-from assay.model.specs.customers import StateCustomerWords
-from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
-from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
-from assay.tell.customer.customer_faults import describe_faults, format_consequences, format_faults
+from assay.model.faults.fault_record import SEVERITIES
+from assay.model.specs.customers import SINCE, FaultCustomerWords, StateCustomerWords
+from assay.model.specs.fault_relations import FaultRelations
+from assay.model.text.lists import format_list
+from assay.model.timestamps import format_minute, format_time, parse_time
+from assay.tell.views.expected_return import describe_return
+from assay.tell.views.next_step import find_waiting_decision
 
 if TYPE_CHECKING:
-    from assay.decide.state.node_state import EffectRecord, NodeState, PendingDecision
-    from assay.decide.state.service_absences import AbsenceEstimate
-    from assay.tell.customer.customer_situation import CustomerSituation
+    from assay.model.outcome import RecordedOutcome
+    from assay.model.specs.fault_catalog import FaultCatalog
+    from assay.model.specs.lifecycle_policy import LifecyclePolicy
+    from assay.model.specs.policy_sections import LifecycleState
+    from assay.tell.views.records import RecordSource
 
-PLANNED = "The node will get new firmware or settings, as planned, like the other nodes of its kind."
-TURN = "It leaves service for this when its turn comes. Running jobs go on until they end."
-PAUSED = "This work is paused at present: the node stays in service meanwhile."
-RECENT_DAYS = 7
+RECENT = timedelta(days=7)
 """A node that serves again is said to have been out for so long after its return."""
-HEADINGS = {
-    "happened": "What happened",
-    "means": "What it means for you",
-    "doing": "What we are doing",
-    "back": "When it will be back",
-}
-GENERAL_WORDS = StateCustomerWords(
-    means="The node takes no new jobs.", doing="We work on the node.", back="the work on it must be finished first"
-)
+MAX_TOLD = 3
+"""Of more incidents than these, the others are only counted."""
+UNNAMED_TEST = "A test of the node failed."
+UNKNOWN_FAULT = "A fault of the node's hardware or software was reported."
 SERVING_WORDS = StateCustomerWords(means="The node takes jobs as usual.", doing="Nothing needs to be done.")
+GENERAL_WORDS = StateCustomerWords(means="The node takes no new jobs.", doing="We work on the node.")
 """For states without words of their own."""
-CHECKPOINT = "their last checkpoint"
-_OBSTACLES = {
-    "limit": "The repair waits its turn: only so many nodes may be out of service at once.",
+IN_SERVICE = "It is in service."
+PLANNED = {
+    "waiting": "It gets new firmware or settings when its turn comes and its jobs have ended.",
+    "paused": "It is to get new firmware or settings; this work is paused at present.",
+}
+OBSTACLES = {
+    "limits": "The repair waits its turn: only so many nodes may be out of service at once.",
     "breaker": "Many nodes have faults at once. Our staff look whether it is one cause, before anything is changed.",
     "profile": "This node is set up so that we report its faults and do not act on them.",
+    "rack": "We work on the other nodes of the rack.",
 }
-
-
-def describe_planned_change(situation: CustomerSituation) -> Iterator[str]:
-    """Yield what is planned for a node that waits for its turn, nothing for any other."""
-    if situation.in_service and situation.planned_change:
-        yield PLANNED
-        yield PAUSED if situation.planned_change == "paused" else TURN
+_PARTS = (
+    (re.compile(r"gpu(\d{1,3})"), "GPU {}"),
+    (re.compile(r"(mlx5_\d{1,3}|hca\d{1,3})"), "InfiniBand port {}"),
+    (re.compile(r"nvme(\d{1,3})"), "drive {}"),
+)
+"""The parts that jobs use. Others are none of theirs, and the name of an alert's may be anybody's text."""
+_SENTENCE_END = re.compile(r"(?<=\.) ")
+_CODE = re.compile(r" ?\((?:S?XIDs? )?[\d, ]+\)| ?\(S?XID[^)]*\)")
 
 
 @fact
@@ -67,7 +77,7 @@ class CustomerExplanation:
     as_of: str
     """When this was said: ISO 8601 with the offset of UTC."""
     happened: str
-    """What happened; may have several lines."""
+    """What happened."""
     means: str
     """What it means for the customer."""
     doing: str
@@ -75,323 +85,278 @@ class CustomerExplanation:
     back: str
     """When the node should be back."""
 
-
-def explain_to_customer(situation: CustomerSituation) -> CustomerExplanation:
-    """Return what a customer is told."""
-    return CustomerExplanation(
-        node=situation.state.node,
-        in_service=situation.in_service,
-        since=situation.state.since,
-        as_of=format_time(situation.now),
-        happened="\n".join(_describe_event(situation)),
-        means=" ".join(_describe_meaning(situation)),
-        doing=" ".join([*_describe_work(situation), *describe_planned_change(situation)]),
-        back=" ".join(describe_return(situation, _find_words(situation).back)),
-    )
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What happened, what it means, and what is done until the node is back."""
+        return self.happened, self.means, self.doing if self.back == IN_SERVICE else f"{self.doing} {self.back}"
 
 
 def format_customer_explanation(answer: CustomerExplanation) -> str:
-    """Return the texts as paragraphs with headings."""
-    paragraphs = [f"{heading}\n{_indent(getattr(answer, name))}" for name, heading in HEADINGS.items()]
-    return "\n\n".join([f"{answer.node}, as of {format_minute(answer.as_of)}", *paragraphs])
+    """Return the answer as three paragraphs."""
+    paragraphs = [textwrap.fill(line, 98, initial_indent="  ", subsequent_indent="  ") for line in answer.lines]
+    return "\n".join([f"{answer.node}, as of {format_minute(answer.as_of)}", *paragraphs])
 
 
-def _indent(text: str) -> str:
-    import textwrap
+@dataclass(frozen=True, slots=True)
+class CustomerSituation:
+    """A node and all that its customers are told of it. `others` are all nodes.
 
-    lines = [textwrap.wrap(line, 98, subsequent_indent="  " if line[:2].isdigit() else "") for line in text.split("\n")]
-    return "\n".join(f"  {line}" for some in lines for line in some)
+    - `policy`, `catalog`: None if the fleet has none that knows the state, or none at all.
+    - `failures`: its failed checks. `ended_jobs`: the effects that ended jobs.
+    - `planned`: a rollout will take the node out: it waits for its turn, or is paused; "" without one.
+    - `unread_since`: when a node in service was last read, if that is too long ago, "" for never; else None.
+    """
+
+    state: NodeState
+    others: Sequence[NodeState]
+    policy: LifecyclePolicy | None
+    catalog: FaultCatalog | None
+    now: datetime
+    failures: Sequence[RecordedOutcome] = ()
+    ended_jobs: frozenset[str] = frozenset()
+    planned: str = ""
+    unread_since: str | None = None
+
+    @property
+    def declared(self) -> LifecycleState | None:
+        """The node's state in the policy, None if the policy does not have it."""
+        return self.policy.states.get(self.state.state) if self.policy else None
+
+    @property
+    def in_service(self) -> bool:
+        """Whether customers use the node."""
+        return bool(self.declared and self.declared.in_service)
+
+    @property
+    def absence(self) -> ServiceAbsence | None:
+        """The present time out of service, or one that ended lately; None without one."""
+        absences = list_absences(self.state, self.policy.states_in_service if self.policy else ())
+        last = absences[-1] if absences else None
+        return None if last and last.ended_at and self.now - last.ended_at >= RECENT else last
+
+    @property
+    def words(self) -> StateCustomerWords:
+        """The words of the node's state; general ones for what it does not say."""
+        general = SERVING_WORDS if self.in_service else GENERAL_WORDS
+        own = self.declared.for_customers if self.declared else general
+        return StateCustomerWords(means=own.means or general.means, doing=own.doing or general.doing)
 
 
-def _find_words(situation: CustomerSituation) -> StateCustomerWords:
-    """Return the words of the node's state; general ones for what it does not say."""
-    general = SERVING_WORDS if situation.in_service else GENERAL_WORDS
-    own = situation.policy_state.for_customers if situation.policy_state else general
-    return StateCustomerWords(
-        means=own.means or general.means, doing=own.doing or general.doing, back=own.back or general.back
+def read_customer_situation(source: RecordSource, states: Sequence[NodeState], state: NodeState) -> CustomerSituation:
+    """Return the situation of a node, from the ledger and the specs. `states` are those of all nodes.
+
+    Specs that cannot be read are left out: the answer is then in general words.
+    """
+    from assay.tell.views.node_sync import find_node_rollout
+    from assay.tell.views.records import find_fault_catalog, find_unread
+
+    ledger, policies = source.ledger_for_reading, list(source.fleet.policies.values())
+    known = [policy for policy in policies if state.state in policy.states] or (policies if len(policies) == 1 else [])
+    intents = map(EffectIntentEntry.read, ledger.entries(state.node, kinds=[EffectIntentEntry.kind]))
+    rollout = find_node_rollout(source, state.node)
+    waits = rollout is not None and rollout.progress == "waiting"
+    return CustomerSituation(
+        state,
+        states,
+        known[0] if known else None,
+        find_fault_catalog(source),
+        source.clock.now(),
+        failures=[recorded for recorded in ledger.latest(state.node) if recorded.outcome.verdict == "fail"],
+        ended_jobs=frozenset(each.effect for each in intents if each.action == "drain-now" and each.before.get("jobs")),
+        planned="" if not rollout or not waits else "paused" if rollout.status == "paused" else "waiting",
+        unread_since=find_unread(source, [state]).get(state.node),
     )
 
 
-def is_waiting_for_rack(state: NodeState) -> bool:
-    """Whether the node is closed because its rack lacks other nodes."""
-    return bool(state.pending and state.pending.rule_name.startswith(RACK_RULE_PREFIX))
+def explain_to_customer(situation: CustomerSituation) -> CustomerExplanation:
+    """Return what a customer is told."""
+    state = situation.state
+    causes = _list_causes(situation)
+    incidents = list(_list_told_incidents(situation, causes))
+    back = describe_return(state, situation.policy, situation.others, situation.now)
+    return CustomerExplanation(
+        node=state.node,
+        in_service=situation.in_service,
+        since=state.since,
+        as_of=format_time(situation.now),
+        happened=_describe_event(situation, incidents, causes),
+        means=" ".join(dict.fromkeys(_SENTENCE_END.split(" ".join(_describe_meaning(situation, incidents))))),
+        doing=" ".join(_describe_work(situation)),
+        back=back or IN_SERVICE,
+    )
 
 
-def stays_in_service(state: NodeState) -> bool:
-    """Whether the node is only closed to new jobs for now: its rack lacks nodes, or many nodes show one fault."""
-    return bool(state.pending and state.pending.to == state.state)
+def find_harm(catalog: FaultCatalog | None, state: NodeState) -> list[Incident]:
+    """Return the open incidents of a node that may harm jobs by their class, the worst first."""
+    if catalog is None or not any(fault.is_open for fault in state.faults):
+        return []
+    opened = (each for each in list_incidents(catalog.fault_relations, state) if each.is_open)
+    harmful = (each for each in opened if each.severity != "informational" and _find_words(catalog, each).means)
+    return sorted(harmful, key=lambda incident: SEVERITIES.index(incident.severity))
 
 
-def _describe_event(situation: CustomerSituation) -> Iterator[str]:
+def _is_harmed(situation: CustomerSituation) -> bool:
+    stays = situation.in_service and not situation.state.pending
+    return stays and bool(find_harm(situation.catalog, situation.state))
+
+
+def _list_causes(situation: CustomerSituation) -> list[DecisionCause]:
+    """Return why the node left or leaves service; of one that never served, why it is where it is."""
     state, absence = situation.state, situation.absence
-    reasons = list(format_faults(describe_faults(situation.catalog, situation.faults)))
-    because = _describe_other_reason(situation)
-    if reasons:
-        because = " The reason:" if len(reasons) == 1 else " The reasons:"
     if situation.in_service and state.pending:
-        rest = " It is to leave service when no job runs on it."
-        if stays_in_service(state):
-            rest = "" if is_waiting_for_rack(state) else " It is being closed to new jobs."
-        yield f"The node is in service.{rest}{because}"
-    elif situation.in_service:
-        yield f"The node is in service, since {format_minute(state.since)}."
-        if absence is None or absence.ended_at is None or (situation.now - absence.ended_at).days >= RECENT_DAYS:
-            reasons = []
-        else:
-            began, ended = (format_minute(format_time(at)) for at in (absence.began_at, absence.ended_at))
-            yield f"It was out of service from {began} to {ended}.{because}"
-    elif absence:
-        yield f"The node left service at {format_minute(format_time(absence.began_at))}.{because}"
-    else:
-        yield f"The node has not been in service yet. We know it since {format_minute(state.enrolled_at)}."
+        return list(state.pending.because)
+    moves = absence.transitions if absence else () if situation.in_service else state.transitions
+    decisions = (state.decisions[move.decision] for move in moves if move.decision in state.decisions)
+    causes = [cause for decision in decisions for cause in decision.causes]
+    return causes if situation.in_service else [*causes, *state.noted_causes]
+
+
+def _list_told_incidents(situation: CustomerSituation, causes: Iterable[DecisionCause]) -> Iterator[Incident]:
+    """Yield the open incidents that harm the jobs of a node that stays in service, else those among the causes.
+
+    The worst comes first.
+    """
+    state, causes, catalog = situation.state, list(causes), situation.catalog
+    if _is_harmed(situation):
+        yield from find_harm(catalog, state)
+        return
+    named = {ident for cause in causes for ident in cause.fault_ids}
+    checks = {cause.id.partition("/")[2] for cause in causes if cause.kind == "outcome"}
+    failures = [each for each in situation.failures if f"{each.outcome.check}[{each.outcome.subject}]" in checks]
+    relations = catalog.fault_relations if catalog else FaultRelations()
+    listed = list_incidents(relations, state, failures)
+    named |= {failure.id for failure in failures}
+    told = [each for each in listed if any(symptom.id in named for symptom in each.symptoms)]
+    yield from sorted(told, key=lambda incident: (SEVERITIES.index(incident.severity), incident.first_seen))
+
+
+def _describe_event(
+    situation: CustomerSituation, incidents: Sequence[Incident], causes: Iterable[DecisionCause]
+) -> str:
+    """Return what happened to the node, with the worst of its incidents."""
+    state, absence, waits = situation.state, situation.absence, _find_blocker(situation)
     if situation.unread_since is not None:
         when = f"since {format_minute(situation.unread_since)}" if situation.unread_since else "yet"
-        yield f"We have not read the node {when}, and do not know how it is."
-    yield from reasons
-    if situation.in_service and (known := describe_faults(situation.catalog, situation.known_faults)):
-        yield "Known faults at present:"
-        yield from format_faults(known)
-
-
-def _describe_other_reason(situation: CustomerSituation) -> str:
-    """Return why a node left or leaves service where no fault is the reason, with a space before; "" if unknown."""
-    if is_waiting_for_rack(situation.state):
-        return " Its rack works as one machine, and too many other nodes of the rack are out of service."
-    if "rollout" in situation.cause_kinds:
-        return " It gets new firmware or settings, as planned, like the other nodes of its kind."
-    moved_by_hand = situation.absence and not situation.absence.transitions[0].decision
-    if "person" in situation.cause_kinds or moved_by_hand:
-        return (
-            " Our staff took it out for work on it." if not situation.state.pending else " Our staff plan work on it."
-        )
-    return ""
-
-
-def _describe_meaning(situation: CustomerSituation) -> Iterator[str]:
-    state, absence = situation.state, situation.absence
-    drains = (effect for effect in situation.effects if effect.action in DRAIN_ACTIONS)
-    emptied_at = next((drain.at for drain in drains if drain.standing == "verified"), "")
-    consequences = list(format_consequences(describe_faults(situation.catalog, situation.faults), emptied_at))
+        return f"We have not read the node {when}, and do not know how it is."
     if not situation.in_service:
-        if absence:
-            yield from consequences
-            yield from _describe_ended_jobs(situation, " ".join(consequences))
-        yield _find_words(situation).means
-    elif state.pending:
-        yield from consequences
+        said = f"The node left service at {_format(absence.began_at)}" if absence else ""
+        said = said or f"The node is new, and known since {format_minute(state.enrolled_at)}"
+        because = _name_incidents(situation, incidents) or _describe_other_reason(situation, causes)
+        return f"{said}{because}."
+    if waits == "rack":
+        return "Its rack works as one machine, and too many other nodes of the rack are out of service."
+    if state.pending:
+        leaves = "is being closed to new jobs" if state.pending.to == state.state else "is to leave service"
+        because = _name_incidents(situation, incidents) or _describe_other_reason(situation, causes)
+        return f"The node {leaves}{because}."
+    if _is_harmed(situation):
+        return f"The node is in service with a fault{_name_incidents(situation, incidents)}."
+    if absence and absence.ended_at:
+        out = f"it was out of service from {_format(absence.began_at)} to {_format(absence.ended_at)}"
+        return f"The node is in service; {out}{_name_incidents(situation, incidents)}."
+    return f"The node is in service, since {format_minute(state.since)}."
+
+
+def _name_incidents(situation: CustomerSituation, incidents: Sequence[Incident]) -> str:
+    """Return the worst incident in a customer's words with its parts, and how many more there are; "" without one."""
+    if not incidents:
+        return ""
+    by_words: dict[str, list[Incident]] = {}
+    for incident in incidents:
+        by_words.setdefault(_find_words(situation.catalog, incident).happened.rstrip("."), []).append(incident)
+    (happened, alike), *rest = by_words.items()
+    first = happened.partition(" ")[0]
+    if first[1:].islower() or len(first) == 1:
+        happened = f"{happened[:1].lower()}{happened[1:]}"
+    parts = [name for symptom in (each.work for each in alike) if (name := name_part(symptom.part))]
+    where = f" ({format_list(dict.fromkeys(parts), MAX_TOLD)})" if parts else ""
+    more = f", and {len(rest)} more {'fault' if len(rest) == 1 else 'faults'}" if rest else ""
+    first = format_minute(min((each.first_seen for each in alike), key=parse_time))
+    seen = "" if situation.absence and first == _format(situation.absence.began_at) else f", first seen at {first}"
+    return f": {happened}{where}{seen}{more}"
+
+
+def _describe_other_reason(situation: CustomerSituation, causes: Iterable[DecisionCause]) -> str:
+    """Return why a node left or leaves service where no fault is the reason; "" if unknown."""
+    kinds = {cause.kind for cause in causes}
+    if "rollout" in kinds:
+        return " for new firmware or settings, as planned, like the other nodes of its kind"
+    by_hand = situation.absence and not situation.absence.transitions[0].decision
+    return " for work by our staff" if "person" in kinds or by_hand else ""
+
+
+def _describe_meaning(situation: CustomerSituation, incidents: Iterable[Incident]) -> Iterator[str]:
+    """Yield what the incidents mean for jobs, what became of those that still ran, and whether the node takes new ones.
+
+    What was first seen after the node was empty harmed no job, unless its class says that it may have before.
+    """
+    state, absence = situation.state, situation.absence
+    moves = {move.decision for move in absence.transitions} if absence else set()
+    drains = [each for each in state.effects if each.action in DRAIN_ACTIONS and each.standing == "verified"]
+    drains = [drain for drain in drains if drain.decision in moves]
+    emptied_at = min((drain.at for drain in drains), default="")
+    for incident in list(incidents)[:MAX_TOLD]:
+        words, seen = _find_words(situation.catalog, incident), format_time(parse_time(incident.first_seen))
+        is_harm = words.also_before or not emptied_at or seen <= emptied_at
+        if words.means and is_harm and (absence or situation.in_service):
+            yield words.means.replace(SINCE, format_minute(seen))
+    for drain in drains:
+        if drain.id in situation.ended_jobs:
+            yield f"Jobs that still ran were ended at {format_minute(drain.at)}."
+    if situation.in_service and state.pending:
         closed = state.find_effect(state.pending.decision, "cordon")
         is_closed = closed is not None and closed.standing == "verified"
-        yield "The node takes no new jobs." if is_closed else "The node still takes new jobs."
-        yield "Running jobs go on until they end."
+        yield f"The node {'takes no' if is_closed else 'still takes'} new jobs; running jobs go on until they end."
     else:
-        yield _find_words(situation).means
-        present = list(format_consequences(describe_faults(situation.catalog, situation.known_faults)))
-        yield from present
-        if absence and absence.ended_at and (situation.now - absence.ended_at).days < RECENT_DAYS:
-            past = [text for text in consequences if text not in present]
-            past += _describe_ended_jobs(situation, " ".join([*present, *past]))
-            began = format_minute(format_time(absence.began_at))
-            yield from [f"About jobs from before {began}:", *past] if past else []
-
-
-def _describe_ended_jobs(situation: CustomerSituation, before: str) -> Iterator[str]:
-    """Yield what became of jobs that still ran, only where a verified effect says so. `before` is the text before."""
-    again = (
-        ", and can start again in the same way."
-        if CHECKPOINT in before
-        else f". They can start again from {CHECKPOINT}."
-    )
-    for effect in situation.effects:
-        if effect.action == "drain-now" and effect.standing == "verified" and effect.id in situation.ended_jobs:
-            yield f"Jobs that still ran on it were ended at {format_minute(effect.at)}{again}"
+        yield "The node still takes new jobs." if _is_harmed(situation) else situation.words.means
 
 
 def _describe_work(situation: CustomerSituation) -> Iterator[str]:
-    state = situation.state
+    """Yield what is done, and what it waits for."""
+    state, waits = situation.state, _find_blocker(situation)
     if hold := state.hold:
         until = f" until {format_minute(hold.until)}" if hold.until else ""
         yield f"Our staff have stopped all automatic work on the node{until}."
-    elif state.pending and situation.in_service:
-        yield from _describe_pending_work(situation)
+        return
+    if waits in OBSTACLES:
+        yield OBSTACLES[waits]
+    elif situation.in_service and state.pending and situation.policy:
+        target = situation.policy.states.get(state.pending.to)
+        yield f"We wait for running jobs. {target.for_customers.doing if target else ''}".rstrip()
     elif situation.unread_since is not None:
         yield "We try to read it again."
     else:
-        yield _find_words(situation).doing
-    if situation.in_service:
-        yield from _describe_correction(state)
-    else:
-        yield from _describe_repairs(situation)
-    if state.move_request and not state.pending and not state.hold:
-        yield "Our staff have planned work on the node."
-    if not state.hold and situation.held_back in _OBSTACLES:
-        yield _OBSTACLES[situation.held_back]
+        yield situation.words.doing
+        if state.note and situation.declared and not situation.in_service and not situation.declared.certified_to:
+            yield "Our staff have been told that it needs their help."
+    if situation.in_service and situation.planned:
+        yield PLANNED[situation.planned]
 
 
-def _describe_correction(state: NodeState) -> Iterator[str]:
-    """Yield how far the last correction got that the node had in this stay."""
-    for correction in state.corrections[-1:]:
-        effect = state.find_effect(correction.decision, CONFIGURE)
-        if effect and correction.stay_id == state.stay_id:
-            yield from _describe_repair(effect)
+def _find_blocker(situation: CustomerSituation) -> str:
+    waiting = find_waiting_decision(situation.state, serves=situation.in_service)
+    return waiting.blocker if waiting else ""
 
 
-def _describe_repairs(situation: CustomerSituation) -> Iterator[str]:
-    """Yield what is done to a node that is out of service."""
-    state = situation.state
-    for effect in situation.effects:
-        if effect.decision == state.decision or effect.standing == "failed":
-            yield from _describe_repair(effect)
-    yield from _describe_tests(situation)
-    if state.note and situation.policy_state and not state.hold and not situation.held_back:
-        yield "Our staff have been told that it needs their help."
+def _find_words(catalog: FaultCatalog | None, incident: Incident) -> FaultCustomerWords:
+    """Return the words of an incident's cause. What happened is by default the first sentence of its summary."""
+    name = incident.work.fault_class
+    known = catalog.find_class(name) if catalog else None
+    if known is None:
+        return FaultCustomerWords(happened=UNNAMED_TEST if "::" in name else UNKNOWN_FAULT)
+    if known.for_customers.happened:
+        return known.for_customers
+    summary = _CODE.sub("", known.summary).partition(". ")[0].partition(": ")[0].rstrip(".")
+    happened = UNKNOWN_FAULT if "XID" in summary else f"{summary}."
+    return known.for_customers.model_copy(update={"happened": happened})
 
 
-def _describe_pending_work(situation: CustomerSituation) -> Iterator[str]:
-    pending, policy = situation.state.pending, situation.policy
-    if is_waiting_for_rack(situation.state):
-        yield "We work on the other nodes of the rack."
-        return
-    if stays_in_service(situation.state):
-        yield _OBSTACLES["breaker"]
-        return
-    yield "We wait until the running jobs have ended."
-    target = policy.states.get(pending.to) if pending and policy else None
-    if target and target.for_customers.doing:
-        yield f"Then: {target.for_customers.doing}"
-
-
-def _describe_repair(effect: EffectRecord) -> Iterator[str]:
-    """Yield how far a restart, an installation or a correction got."""
-    facts = ACTIONS.get(effect.action, ActionFacts(0, ""))
-    text = {"verified": facts.verified, "failed": facts.failed}.get(effect.standing, facts.under_way)
-    if text:
-        yield f"{text} {'at ' if effect.standing in ('verified', 'failed') else ''}{format_minute(effect.at)}."
-
-
-def _describe_tests(situation: CustomerSituation) -> Iterator[str]:
-    """Yield how far the required tests are, if everything before them is done."""
-    since = _find_tests_start(situation)
-    if since and situation.tests and situation.tests[1]:
-        passed, total = situation.tests
-        yield f"Its tests have run since {format_minute(since)} (passed so far: {passed} of {total})."
-
-
-def _find_tests_start(situation: CustomerSituation) -> str:
-    """Return when the node was ready for its tests (ISO 8601), "" if it is not ready."""
-    state, policy_state = situation.state, situation.policy_state
-    if policy_state is None:
-        return ""
-    actions: list[ActionName] = (
-        [action for action in policy_state.entry if action != "ticket"] if state.decision else []
-    )
-    effects = [state.find_effect(state.decision, action) for action in actions]
-    if any(effect is None or effect.standing != "verified" for effect in effects):
-        return ""
-    return max([state.since, *(effect.at for effect in effects if effect)], key=parse_time)
-
-
-_LATEST_END = re.compile(r"until (\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.+Z-]*) at the latest")
-"""How a scheduler's adapter writes the latest end of a job in what a decision waits for."""
-
-
-def describe_return(situation: CustomerSituation, depends_on: str) -> Iterator[str]:
-    """Yield when the node will be back. `depends_on` says what must happen first, if nothing supports an estimate."""
-    state, hold, policy_state = situation.state, situation.state.hold, situation.policy_state
-    if state.pending and situation.in_service:
-        yield from _describe_leaving(situation, state.pending)
-    elif situation.in_service:
-        yield "It is in service."
-    elif policy_state and policy_state.final:
-        yield "It will not come back."
-    elif hold and hold.until and parse_time(hold.until) > situation.now:
-        yield f"Not before {format_minute(hold.until)}: our staff hold the node until then."
-    elif hold:
-        yield _say_unknown("our staff must release the node first")
-    elif situation.estimate and situation.absence:
-        began = situation.absence.began_at
-        yield from _describe_estimate(situation.estimate, began, situation.now, depends_on)
-    else:
-        yield _describe_deadline(situation, depends_on)
-
-
-def _describe_leaving(situation: CustomerSituation, pending: PendingDecision) -> Iterator[str]:
-    if pending.rule_name.startswith(RACK_RULE_PREFIX):
-        yield "It is in service for the jobs that run on it."
-        yield "It takes new jobs again when enough other nodes of its rack are back. When that is, is not known yet."
-        return
-    if pending.to == situation.state.state:
-        yield "It is in service for the jobs that run on it. When it takes new jobs again is not known yet."
-        return
-    latest = _find_latest_end(pending, situation.now)
-    by = f", at {latest} at the latest by their time limits" if latest else ""
-    yield f"It leaves service when the running jobs have ended{by}."
-    if (estimate := situation.estimate) and estimate.half:
-        yield f"{_describe_cases(estimate)}."
-    elif allowed := _sum_deadlines(situation, pending.to):
-        yield f"If its tests pass, it is then back within {format_duration(allowed)}."
-    else:
-        target = situation.policy.states.get(pending.to) if situation.policy else None
-        remark = f": {target.for_customers.back}" if target and target.for_customers.back else ""
-        yield f"How long it will then be out is not known yet{remark}."
-
-
-def _find_latest_end(pending: PendingDecision, now: datetime) -> str:
-    """Return when the last awaited job ends at the latest, "" unless that is known of every job."""
-    matches = [_LATEST_END.search(blocker) for blocker in pending.blockers]
-    ends = [parse_time(match[1]) for match in matches if match]
-    known = bool(ends) and len(ends) == len(pending.blockers) and max(ends) > now
-    return format_minute(format_time(max(ends))) if known else ""
-
-
-def _describe_cases(estimate: AbsenceEstimate) -> str:
-    half = f"half were back within {format_duration(estimate.half)}" if estimate.half else "fewer than half are back"
-    most = f"nine of ten within {format_duration(estimate.most)}" if estimate.most else "some took much longer"
-    return f"Of {estimate.cases} earlier cases that began like this one, {half} and {most}"
-
-
-def _describe_estimate(estimate: AbsenceEstimate, began: datetime, now: datetime, depends_on: str) -> Iterator[str]:
-    yield f"{_describe_cases(estimate)}."
-    half, most = (began + span if span else None for span in (estimate.half, estimate.most))
-    if most and most <= now:
-        yield f"This one takes longer than that. {_say_unknown(depends_on)}"
-    elif half and half > now:
-        by = f", and by {_format(most)} in nine of ten" if most else ""
-        yield f"By that, it is back by {_format(half)} in half of such cases{by}."
-    elif most:
-        yield f"By that, it is back by {_format(most)} in nine of ten such cases."
-    else:
-        yield _say_unknown(depends_on)
-
-
-def _describe_deadline(situation: CustomerSituation, depends_on: str) -> str:
-    """Return when the policy expects the node back, if every step from here passes."""
-    state, policy_state = situation.state, situation.policy_state
-    allowed = _sum_deadlines(situation, state.state)
-    if allowed is None or policy_state is None or policy_state.deadline is None or state.note:
-        return _say_unknown(depends_on)
-    since = parse_time(state.since)
-    if since + hours(policy_state.deadline.hours) <= situation.now:
-        return f"It takes longer than planned. {_say_unknown(depends_on)}"
-    soaked = since + hours(policy_state.soak_hours)
-    earliest = f" Not before {_format(soaked)}." if soaked > situation.now else ""
-    return f"By {_format(since + allowed)}, if its tests pass. If they do not, it takes longer.{earliest}"
-
-
-def _sum_deadlines(situation: CustomerSituation, first: str) -> timedelta | None:
-    """Return the time that the policy allows from `first` to service if everything passes, None if it does not say."""
-    states = situation.policy.states if situation.policy else {}
-    total, seen, here = timedelta(), set[str](), states.get(first)
-    while here and not here.in_service:
-        if here.deadline is None or here.pass_to is None or here.pass_to in seen:
-            return None
-        seen.add(here.pass_to)
-        total += hours(here.deadline.hours)
-        here = states.get(here.pass_to)
-    return total if here else None
-
-
-def _say_unknown(depends_on: str) -> str:
-    return f"Not known yet: {depends_on}." if depends_on else "Not known yet."
+def name_part(part: str) -> str:
+    """Return the name of a part, such as `GPU 3` for `gpu3`; "" for a part whose name is not for customers."""
+    for pattern, name in _PARTS:
+        if match := pattern.fullmatch(part.lower()):
+            return name.format(match[1])
+    return ""
 
 
 def _format(at: datetime) -> str:

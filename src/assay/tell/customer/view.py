@@ -16,9 +16,13 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.timestamps import format_time, parse_time
-from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer
-from assay.tell.customer.customer_situation import read_customer_situation
-from assay.tell.views.records import RecordSource, find_unread
+from assay.tell.customer.customer_explanation import (
+    CustomerExplanation,
+    explain_to_customer,
+    find_harm,
+    read_customer_situation,
+)
+from assay.tell.views.records import RecordSource, find_fault_catalog, find_unread
 
 EXPLAINED = 40
 """So many nodes are explained in full: each costs a reading of what is known of it."""
@@ -28,7 +32,8 @@ EXPLAINED = 40
 class CustomerNode:
     """A node of a customer. `since`: ISO 8601 UTC. `is_leaving`: it serves, and takes no new jobs.
 
-    `is_unread`: it serves, and nobody knows how it is: its last reading is too old.
+    `is_unread`: it serves, and nobody knows how it is: its last reading is too old. `is_harmed`: it serves with an open
+    fault that may harm jobs.
     """
 
     name: str
@@ -37,13 +42,15 @@ class CustomerNode:
     is_leaving: bool
     since: str
     is_unread: bool = False
+    is_harmed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CustomerView:
     """The nodes of a customer, by name, and the share of the month in which they served (None: no time yet).
 
-    `explained` are the nodes that are out or leave, each with what the customer is told; `unexplained` counts the rest.
+    `explained` are the nodes that are out, leave, are not known or may harm jobs, each with what the customer is told;
+    `unexplained` counts the rest.
     """
 
     nodes: tuple[CustomerNode, ...]
@@ -73,7 +80,7 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     seen = {node.name for node in fleet.nodes.values() if sees(node)}
     ours = [state for state in states if state.node in seen and state.state not in final and name in ("", state.node)]
     known = {state.node: state for state in ours}
-    unread = find_unread(source, ours)
+    unread, catalog = find_unread(source, ours), find_fault_catalog(source)
     nodes = tuple(
         CustomerNode(
             state.node,
@@ -82,10 +89,13 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
             state.state in serving and bool(state.pending),
             state.since,
             state.node in unread,
+            state.state in serving and bool(find_harm(catalog, state)),
         )
         for state in ours
     )
-    shown = [node for node in nodes if name or not node.in_service or node.is_leaving or node.is_unread]
+    shown = [
+        node for node in nodes if name or not node.in_service or node.is_leaving or node.is_unread or node.is_harmed
+    ]
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     explained = (
         (node, explain_to_customer(read_customer_situation(source, states, known[node.name])))
@@ -162,7 +172,7 @@ class ServiceNotice:
     @property
     def line(self) -> str:
         """What happened, and when the node is expected back, in one line of at most MAX_LINE characters."""
-        back = "" if self.standing.in_service else shorten(f" Back: {self.texts.back}", MAX_LINE // 2, placeholder=" …")
+        back = "" if self.standing.in_service else shorten(f" {self.texts.back}", MAX_LINE // 2, placeholder=" …")
         room = MAX_LINE - len(back) - 1
         return f"{shorten(self.texts.happened, room, placeholder=' …')} {back}".rstrip()
 

@@ -22,22 +22,20 @@ from assay.act.loop.projections import read_unknown_jobs
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, compute_due_tasks, list_schedule_lines
 from assay.act.schedules.slot_runner import read_schedule_history
 from assay.decide.faults.telemetry_silence import is_silent
-from assay.decide.moves.held_answers import BREAKER_CAUSE
-from assay.decide.moves.manual_moves import SCHEDULER_SILENT
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.load_coverage import COVERAGE
-from assay.decide.state.node_state import NodeState, PendingDecision
+from assay.decide.state.node_state import NodeState
 from assay.ledger.ledger_reader import open_reader_of, read_projection
 from assay.ledger.store import Ledger
-from assay.model.decision import HELD_RULE, PERSON_RULE, find_rule_name
+from assay.model.decision import PERSON_RULE, find_rule_name
 from assay.model.fleet import Fleet
-from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 from assay.model.timestamps import parse_epoch_seconds
 from assay.observe.last_seen import ALL_AGENTS
 from assay.tell.metrics import families
 from assay.tell.metrics.families import Distribution, Family, Series
 from assay.tell.metrics.ledger_counts import CheckCounts, LedgerCounts, count_series, oldest_series, oldest_series_at
 from assay.tell.views.idle_coverage import list_idle_coverage
+from assay.tell.views.next_step import find_waiting_decision
 
 MAX_LISTED_NODES = 500
 INVENTORY = "inventory"
@@ -108,32 +106,16 @@ def find_stay_reason(state: NodeState) -> str:
 
 
 def _list_pending(source: MetricSource) -> Iterator[Series]:
-    waiting = [
-        (source.pool_names[state.node], find_blocker(state.pending), state.pending)
-        for state in source.states.values()
-        if state.pending
+    waits = [
+        (source.pool_names[name], waiting, state.pending)
+        for name, state in source.states.items()
+        if (waiting := find_waiting_decision(state, serves=state.state in source.service_states))
     ]
-    held = [
-        (source.pool_names[state.node], "", f"{state.held_back_by}s" if state.held_back_by == "limit" else "breaker")
-        for state in source.states.values()
-        if not state.pending and state.held_back_by in ("limit", "breaker") and state.state in source.service_states
-    ]
-    decided = [(pool, pending.to, blocker) for pool, blocker, pending in waiting]
-    yield from count_series(families.PENDING, [*decided, *held])
-    since = (((pool, blocker), parse_epoch_seconds(pending.since)) for pool, blocker, pending in waiting)
+    yield from count_series(families.PENDING, [(pool, waiting.to, waiting.blocker) for pool, waiting, _ in waits])
+    since = (
+        ((pool, waiting.blocker), parse_epoch_seconds(pending.since)) for pool, waiting, pending in waits if pending
+    )
     yield from oldest_series(families.PENDING_OLDEST, since, source.now_s)
-
-
-def find_blocker(pending: PendingDecision) -> str:
-    """Return the kind of what a pending decision waits for; its blockers may be names of jobs."""
-    if pending.rule_name.startswith(RACK_RULE_PREFIX):
-        return "rack"
-    if pending.rule_name == HELD_RULE:
-        stops = any(cause.kind == BREAKER_CAUSE and cause.text in pending.blockers for cause in pending.because)
-        return "breaker" if stops else "limits"
-    if not pending.blockers:
-        return "turn"
-    return "scheduler" if pending.blockers == SCHEDULER_SILENT else "jobs"
 
 
 def _list_by_pool(source: MetricSource, family: Family, pools: Iterable[str]) -> Iterator[Series]:

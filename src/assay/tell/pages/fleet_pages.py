@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
@@ -15,7 +15,6 @@ from assay.model.outcome import RecordedOutcome
 from assay.model.page import SIZE, group_rows
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_time, parse_time
-from assay.tell.customer.customer_explanation import HEADINGS
 from assay.tell.customer.view import build_customer_view
 from assay.tell.pages.fabric_pages import draw_ticket_part, list_drawn_faults
 from assay.tell.pages.node_page import draw_sparkline, link_source
@@ -183,8 +182,7 @@ def render_customer_page(records: LiveRecords, request: PageRequest) -> str | No
     view = build_customer_view(records, request.visitor.may_see, name)
     if name and not view.nodes:
         return None
-    answers = [(node, asdict(explained)) for node, explained in view.explained]
-    return render_frame("customer.html.j2", request, view=view, told=answers, headings=HEADINGS, name=name)
+    return render_frame("customer.html.j2", request, view=view, name=name)
 
 
 def render_tickets_page(records: LiveRecords, request: PageRequest) -> str:

@@ -14,7 +14,7 @@ from assay.decide.state.node_state import NodeState
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fleet import NodeOnMap
-from assay.tell.views.incident_story import HELD_BACK
+from assay.tell.views.next_step import NextStep, find_next_step, list_ticket_titles
 
 Direction = Literal["out", "back", "on"]
 
@@ -44,7 +44,7 @@ class NewFault:
 
 @dataclass(frozen=True, slots=True)
 class WaitingNodes:
-    """Nodes that wait: `who` must do something, and `what` that is. Each node with what it waits for."""
+    """Nodes that wait: `who` must act, and what the `task` is ("" if it differs). Each node with what is its own."""
 
     who: str
     task: str
@@ -69,7 +69,7 @@ def build_fleet_news(
     fleet: Fleet,
     states: Sequence[NodeState],
     cells: Sequence[NodeOnMap],
-    tickets: Iterable[TicketRecord],
+    tickets: Sequence[TicketRecord],
     rollouts: RolloutHistory,
     since: str,
 ) -> FleetNews:
@@ -82,7 +82,7 @@ def build_fleet_news(
         since=since,
         changes=tuple(_list_changes(ours, serving, since)),
         faults=tuple(_list_new_faults(ours, since)),
-        waiting=tuple(group for group in _list_waiting(ours, cells) if group.nodes),
+        waiting=tuple(_list_waiting(fleet, ours, cells, tickets)),
         tickets=tuple(record for record in tickets if not record.closed_at and record.ticket.node in seen_or_none),
         breakers=tuple(list_open_breakers(ours)),
         rollout=rollouts.find_active(),
@@ -124,19 +124,19 @@ def _list_new_faults(states: Iterable[NodeState], since: str) -> list[NewFault]:
     return sorted(new, key=lambda fault: (-len(fault.nodes), fault.fault_class))
 
 
-def _list_waiting(states: Sequence[NodeState], cells: Sequence[NodeOnMap]) -> Iterator[WaitingNodes]:
-    hands = {cell.name for cell in cells if cell.standing == "people"}
-    of_people = tuple((state.node, state.note or state.reason) for state in states if state.node in hands)
-    yield WaitingNodes("technicians and engineers", "look at the node, and certify it", of_people)
-    held = tuple((state.node, f"{state.hold.who}: {state.hold.reason}") for state in states if state.hold)
-    yield WaitingNodes("whoever holds them", "release the node", held)
-    serving = {cell.name for cell in cells if cell.standing in ("serving", "closing")}
-    kept = [state for state in states if state.node in serving and state.held_back_by]
-    for kind, (who, task) in HELD_BACK.items():
-        yield WaitingNodes(who, task, tuple((state.node, state.note) for state in kept if state.held_back_by == kind))
-    unanswered = {state.node for state in kept}
-    pending = [(state.node, state.pending) for state in states if state.pending and state.node not in unanswered]
-    jobs = tuple((node, ", ".join(wait.blockers)) for node, wait in pending if wait.blockers)
-    yield WaitingNodes("running jobs", "end, so that the node can leave service", jobs)
-    unseen = tuple((cell.name, "") for cell in cells if cell.standing == "unseen")
-    yield WaitingNodes("assay", "observe the node for the first time", unseen)
+def _list_waiting(
+    fleet: Fleet, states: Iterable[NodeState], cells: Iterable[NodeOnMap], tickets: Iterable[TicketRecord]
+) -> Iterator[WaitingNodes]:
+    """Yield the nodes by who must act next, with the task of all, or else that of each; the unobserved come last."""
+    policies = {name: policy for policy in fleet.policies.values() for name in policy.states}
+    titles = list_ticket_titles(tickets)
+    by_who: dict[str, list[tuple[str, NextStep]]] = defaultdict(list)
+    for state in states:
+        step = find_next_step(state, policies.get(state.state), titles.get(state.node, {}))
+        if step.who:
+            by_who[step.who].append((state.node, step))
+    for who, steps in by_who.items():
+        shared = steps[0][1].task if len({step.task for _, step in steps}) == 1 else ""
+        yield WaitingNodes(who, shared, tuple((node, step.why if shared else step.task) for node, step in steps))
+    if unseen := tuple((cell.name, "") for cell in cells if cell.standing == "unseen"):
+        yield WaitingNodes("assay", "observe the node for the first time", unseen)

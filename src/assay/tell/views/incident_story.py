@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from assay.decide.faults.incidents import Incident, Symptom, list_incidents
 from assay.decide.state.node_state import NodeState, TransitionRecord
 from assay.model.facts import fact, shown
 from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
+from assay.tell.views.next_step import NOTHING_NEXT, NextStep, find_next_step, list_ticket_titles
 
 if TYPE_CHECKING:
     from assay.act.tickets.part_names import PartNames
     from assay.model.specs.fault_catalog import FaultCatalog
-    from assay.model.specs.lifecycle_policy import LifecyclePolicy
-    from assay.model.ticket import TicketRecord
     from assay.tell.views.records import RecordSource
-
-HELD_BACK: dict[str, tuple[str, str]] = {
-    "breaker": ("whoever answers for the pool", "find what the nodes have in common, or clear the breaker"),
-    "limit": ("room within the limits of the policy", "let the node leave service; `assay move` goes over a limit"),
-    "profile": ("a person, by the profile of the node", "do what assay may not do there"),
-}
-"""By what keeps the answer to a fault back on a node that serves: who must act, and how."""
 
 
 @fact
@@ -61,21 +53,6 @@ class IncidentStory:
     """What a person does about it; "" if the catalogue does not say."""
     earlier: int
     """How many incidents of the same kind its part had before."""
-
-
-@fact
-class NextStep:
-    """Who must act next on a node, and how."""
-
-    who: str
-    """Who; "" if nothing waits."""
-    task: str
-    """What they do."""
-    ticket: str
-    """The id of its ticket; "" without one."""
-
-
-NOTHING_NEXT = NextStep("", "", "")
 
 
 def tell_incidents(
@@ -127,45 +104,16 @@ def _list_done(state: NodeState, incident: Incident, serving: Collection[str]) -
     for move in state.transitions:
         is_answer = not ids.isdisjoint(move.faults) or (is_answer and move.origin not in serving)
         if is_answer:
-            yield DoneStep(move.at, _describe_move(state, move))
+            yield DoneStep(move.at, _describe_move(state, move, is_back=move.target in serving))
 
 
-def _describe_move(state: NodeState, move: TransitionRecord) -> str:
+def _describe_move(state: NodeState, move: TransitionRecord, *, is_back: bool) -> str:
     decision = state.decisions.get(move.decision)
     failed = [cause.text for cause in decision.causes if cause.kind == "outcome"] if decision else []
-    because = f": {failed[0]}" if failed else ""
+    because = ": its checks passed" if failed and is_back else f": {failed[0]}" if failed else ""
     effects = [effect for effect in state.effects if effect.decision == move.decision and move.decision]
     standings = ", ".join(f"{effect.action} {effect.standing}" for effect in effects)
     return f"{move.origin} → {move.target}{because}{f'; {standings}' if standings else ''}"
-
-
-def find_next_step(
-    state: NodeState, policy: LifecyclePolicy | None, incidents: Iterable[IncidentStory], tickets: Mapping[str, str]
-) -> NextStep:
-    """Return who must act next on a node. `tickets` are titles of its open tickets by id, the most severe first."""
-    if state.hold:
-        return NextStep(state.hold.who, f"release the node: {state.hold.reason}", "")
-    declared = policy.states.get(state.state) if policy else None
-    if declared is not None and declared.final:
-        return NOTHING_NEXT
-    ticket = next(iter(tickets), "")
-    serves = declared is not None and declared.in_service
-    if serves and state.held_back_by:
-        who, task = HELD_BACK[state.held_back_by]
-        held = (state.note or state.breaker_reason).partition("; ")[0]
-        return NextStep(who, f"{task} ({held})", ticket)
-    if (pending := state.pending) is not None and pending.blockers:
-        goes = "the node stays cordoned" if pending.to == state.state else f"then the node goes to {pending.to}"
-        return NextStep("running jobs", f"end: {', '.join(pending.blockers)}; {goes}", ticket)
-    if ticket:
-        return NextStep("technicians", tickets[ticket], ticket)
-    if serves:
-        noted = f" ({state.note})" if state.note else ""
-        return NextStep("assay", f"decides at its next round{noted}", "") if any(incidents) else NOTHING_NEXT
-    if declared is None or state.note or (declared.certified_to and not declared.until_idle):
-        return NextStep("technicians and engineers", "look at the node, and certify it", "")
-    under_way = [effect.action for effect in state.unsettled_effects]
-    return NextStep("assay", f"{', '.join(under_way)} under way" if under_way else f"goes on: {declared.summary}", "")
 
 
 @fact
@@ -199,22 +147,9 @@ def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str,
     if not shown_states:
         return {}
     catalog, names = find_fault_catalog(source), PartNames(source.fleet, EvidenceStore(source.data_dir / "evidence"))
-    titles = _list_ticket_titles(read_projection(source.ledger_for_reading, TICKETS).values())
+    titles = list_ticket_titles(read_projection(source.ledger_for_reading, TICKETS).values())
     stories: dict[str, NodeStory] = {}
     for state in shown_states:
-        policy = policies.get(state.state)
-        incidents = tell_incidents(catalog, state, serving, names)
-        step = find_next_step(state, policy, incidents, titles.get(state.node, {}))
-        stories[state.node] = NodeStory(incidents, step)
+        step = find_next_step(state, policies.get(state.state), titles.get(state.node, {}))
+        stories[state.node] = NodeStory(tell_incidents(catalog, state, serving, names), step)
     return stories
-
-
-def _list_ticket_titles(tickets: Iterable[TicketRecord]) -> dict[str, dict[str, str]]:
-    """Return the titles of the open tickets of each node by id, the most severe first."""
-    opened = [record for record in tickets if not record.closed_at]
-    ranks: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}
-    opened.sort(key=lambda record: (ranks.get(record.ticket.severity, len(ranks)), record.opened_at))
-    titles: dict[str, dict[str, str]] = {}
-    for record in opened:
-        titles.setdefault(record.ticket.node, {})[record.ticket.id] = record.ticket.title
-    return titles

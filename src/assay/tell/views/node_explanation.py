@@ -24,6 +24,7 @@ from assay.model.outcome import CheckVerdict
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
+from assay.tell.views.expected_return import describe_return
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 from assay.tell.views.node_status import NodeStatus, describe_unread, make_node_status
 from assay.tell.views.node_sync import RolloutOfNode, find_node_rollout, find_node_sync, format_node_rollout
@@ -221,6 +222,8 @@ class ExplainAnswer(NodeStatus):
 
     incidents: tuple[IncidentStory, ...]
     """The open incidents of the node, the worst first."""
+    back: str
+    """When the node should be back in service; "" while it serves."""
     chain: tuple[ExplainedDecision, ...]
     """The last decisions about the node, oldest first."""
     requires: tuple[RequiredPhase, ...]
@@ -256,10 +259,12 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
     ledger, catalog = source.ledger_for_reading, find_fault_catalog(source)
     requires, undecided = judge_requirements(source, state, catalog)
     story = read_stories(source, [state]).get(state.node, NO_STORY)
+    policy = next((policy for policy in source.fleet.policies.values() if state.state in policy.states), None)
     return extend(
         ExplainAnswer,
         describe_node_status(source, state, story),
         incidents=story.incidents,
+        back=describe_return(state, policy, source.read_node_states(), source.clock.now()) if policy else "",
         chain=tuple(build_decision_chain(ledger, catalog, state, last)),
         requires=requires,
         undecided=undecided,

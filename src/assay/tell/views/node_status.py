@@ -16,7 +16,8 @@ from assay.model.faults.fault_record import SCHEDULER_FAULTS
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_ago
 from assay.tell.views.burn_in_status import BurnInStatus, make_burn_in_status
-from assay.tell.views.incident_story import NO_STORY, NextStep, NodeStory
+from assay.tell.views.incident_story import NO_STORY, NodeStory
+from assay.tell.views.next_step import NextStep, is_left_to_people
 
 if TYPE_CHECKING:
     from assay.act.loop.projections import UnknownJobs
@@ -145,5 +146,4 @@ def find_standing(state: NodeState | None, policy: LifecyclePolicy | None, *, is
         if is_unread:
             return "unread"
         return "closing" if state.pending else "serving"
-    waits_for_people = state.note or (declared.certified_to and not declared.until_idle)
-    return "people" if waits_for_people else "work"
+    return "people" if is_left_to_people(state, declared) else "work"

@@ -1,0 +1,123 @@
+"""Who must act next on a node: the one answer that pages, commands and metrics give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from assay.decide.moves.held_answers import BREAKER_CAUSE
+from assay.decide.moves.manual_moves import SCHEDULER_SILENT
+from assay.decide.state.node_state import NodeState, PendingDecision
+from assay.model.decision import HELD_RULE
+from assay.model.facts import fact
+from assay.model.faults.fault_record import SEVERITIES
+from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
+from assay.model.specs.policy_sections import LifecycleState
+from assay.model.ticket import TicketRecord
+
+Blocker = Literal["breaker", "limits", "profile", "rack", "scheduler", "jobs", "turn"]
+WAITS: Mapping[Blocker, tuple[str, str]] = {
+    "breaker": ("whoever answers for the pool", "find what the nodes have in common, or clear the breaker"),
+    "limits": ("room within the limits of the policy", "let the node leave service; `assay move` goes over a limit"),
+    "profile": ("a person, by the profile of the node", "do what assay may not do there"),
+    "rack": ("other nodes of the rack", "come back into service"),
+    "scheduler": ("the scheduler", "say which jobs run"),
+    "jobs": ("running jobs", "end, so that the node can leave service"),
+    "turn": ("assay", "take the node out when its turn comes"),
+}
+"""By what a decision about a node waits for: who must act, and how."""
+
+
+class WaitingDecision(NamedTuple):
+    """What a decision about a node waits for, the state that it leads to ("" if none is ordered), and why."""
+
+    blocker: Blocker
+    to: str
+    why: str
+
+
+@fact
+class NextStep:
+    """Who must act next on a node, and how."""
+
+    who: str
+    """Who; "" if nothing waits."""
+    task: str
+    """What they do."""
+    why: str
+    """Why, or what exactly it waits for; "" if the task says all."""
+    ticket: str
+    """The id of its ticket; "" without one."""
+
+    @property
+    def line(self) -> str:
+        """The step in one line."""
+        ticket = f", ticket {self.ticket[:8]}" if self.ticket else ""
+        return f"{self.who}: {self.task}{f' ({self.why})' if self.why else ''}{ticket}"
+
+
+NOTHING_NEXT = NextStep("", "", "", "")
+
+
+def find_waiting_decision(state: NodeState, *, serves: bool) -> WaitingDecision | None:
+    """Return what a decision about a node waits for, None if none waits. `serves`: the node is in service."""
+    to = state.pending.to if state.pending else ""
+    if serves and (held := state.held_back_by):
+        kinds: Mapping[str, Blocker] = {"breaker": "breaker", "limit": "limits", "profile": "profile"}
+        return WaitingDecision(kinds[held], to, (state.note or state.breaker_reason).partition("; ")[0])
+    if state.pending is None:
+        return None
+    goes = "the node stays cordoned" if to == state.state else f"then the node goes to {to}"
+    return WaitingDecision(
+        find_blocker(state.pending), to, "; ".join(filter(None, [", ".join(state.pending.blockers), goes]))
+    )
+
+
+def find_blocker(pending: PendingDecision) -> Blocker:
+    """Return the kind of what a pending decision waits for; its blockers may be names of jobs."""
+    if pending.rule_name.startswith(RACK_RULE_PREFIX):
+        return "rack"
+    if pending.rule_name == HELD_RULE:
+        stops = any(cause.kind == BREAKER_CAUSE and cause.text in pending.blockers for cause in pending.because)
+        return "breaker" if stops else "limits"
+    if not pending.blockers:
+        return "turn"
+    return "scheduler" if pending.blockers == SCHEDULER_SILENT else "jobs"
+
+
+def is_left_to_people(state: NodeState, declared: LifecycleState) -> bool:
+    """Whether a node that is out of service waits for people, in its state as the policy declares it."""
+    return bool(state.note or (declared.certified_to and not declared.until_idle))
+
+
+def find_next_step(state: NodeState, policy: LifecyclePolicy | None, tickets: Mapping[str, str]) -> NextStep:
+    """Return who must act next on a node. `tickets` are titles of its open tickets by id, the most severe first."""
+    if state.hold:
+        return NextStep(state.hold.who, "release the node", state.hold.reason, "")
+    declared = policy.states.get(state.state) if policy else None
+    if declared is not None and declared.final:
+        return NOTHING_NEXT
+    ticket, serves = next(iter(tickets), ""), declared is not None and declared.in_service
+    if waiting := find_waiting_decision(state, serves=serves):
+        return NextStep(*WAITS[waiting.blocker], waiting.why, ticket)
+    if ticket:
+        return NextStep("technicians", tickets[ticket], "", ticket)
+    if serves:
+        is_harmed = any(fault.is_open and fault.severity != "informational" for fault in state.faults)
+        return NextStep("assay", "decides at its next round", state.note, "") if is_harmed else NOTHING_NEXT
+    if declared is None or is_left_to_people(state, declared):
+        return NextStep("technicians and engineers", "look at the node, and certify it", state.note, "")
+    under_way = [effect.action for effect in state.unsettled_effects]
+    task = f"{', '.join(under_way)} under way" if under_way else f"goes on: {declared.summary}"
+    return NextStep("assay", task, "", "")
+
+
+def list_ticket_titles(tickets: Iterable[TicketRecord]) -> dict[str, dict[str, str]]:
+    """Return the titles of the open tickets of each node by id, the most severe first."""
+    opened = [record for record in tickets if not record.closed_at]
+    ranks: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}
+    opened.sort(key=lambda record: (ranks.get(record.ticket.severity, len(ranks)), record.opened_at))
+    titles: dict[str, dict[str, str]] = {}
+    for record in opened:
+        titles.setdefault(record.ticket.node, {})[record.ticket.id] = record.ticket.title
+    return titles
