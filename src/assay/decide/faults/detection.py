@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from assay.decide.faults.identity import IDENTITY_SOURCE, find_identity_sightings
+from assay.decide.faults.own_acts import tie_to_acts
 from assay.decide.moves.evidence_validity import counts_in_stay
 from assay.decide.state.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
@@ -223,7 +224,11 @@ def detect_faults(
 def count_sightings(
     catalog: FaultCatalog, node: Node, node_state: NodeState, sightings: Iterable[FaultSighting], most: int
 ) -> list[FaultObservation]:
-    """Return the faults that these sightings add to the known ones of the node, one for each class and part."""
+    """Return the faults that these sightings add to the known ones of the node, one for each class and part.
+
+    What an act of assay caused is only recorded.
+    """
+    sightings = tie_to_acts(catalog.acts, node_state, sightings)
     groups = group_sightings(catalog, node, node_state.faults, sightings, most)
     known: dict[tuple[str, str], list[FaultRecord]] = {key: [] for key in groups}
     for fault in node_state.faults:
@@ -323,6 +328,8 @@ def _count_group(
         severity=catalog.find_treatment(fault.fault_class).severity if reached else "informational",
         count=counter.count,
         last_seen=max(fault.last_seen, group[-1].at),
+        # what counts first is what the fault tells of, not what came before and did not count
+        detail=fault.detail if fault.times else next((each.detail for each in group if each.counts), fault.detail),
         marks=marks,
         times=tuple(format_time(datetime.fromtimestamp(at, UTC)) for at in counter.recent),
     )

@@ -32,6 +32,7 @@ from assay.model.decision import (
     find_rule_name,
 )
 from assay.model.entries.assets import PartsSeenEntry
+from assay.model.entries.boot import BmcTakeoverEntry
 from assay.model.entries.effects import EffectIntentEntry, EffectProgressEntry
 from assay.model.entries.faults import FaultClearedEntry, FaultEntry
 from assay.model.entries.node_entries import (
@@ -264,8 +265,18 @@ def _apply_intent(state: NodeState, entry: LedgerEntry) -> NodeState:
         return state
     answers = bool(list_answered_faults(state.decisions.get(intent.decision)))
     at = format_time(entry.at)
-    effect = EffectRecord(intent.effect, intent.action, intent.decision, "intent", at, answers_fault=answers)
+    effect = EffectRecord(intent.effect, intent.action, intent.decision, "intent", at, "", answers, at)
     return change_state(state, effects=(*state.effects, effect))
+
+
+def _apply_takeover(state: NodeState, entry: LedgerEntry) -> NodeState:
+    """Remember when the node's BMC got its login."""
+    if BmcTakeoverEntry.read(entry).step != "done":
+        return state
+    at = format_time(entry.at)
+    return change_state(
+        state, effects=(*state.effects, EffectRecord(entry.id, "take-over", "", "verified", at, started_at=at))
+    )
 
 
 def _apply_effect_progress(state: NodeState, entry: LedgerEntry) -> NodeState:
@@ -356,6 +367,7 @@ ENTRY_HANDLERS: dict[str, Callable[[NodeState, LedgerEntry], NodeState]] = {
     "fault": _apply_fault,
     "fault.cleared": _apply_clearance,
     "effect.intent": _apply_intent,
+    BmcTakeoverEntry.kind: _apply_takeover,
     **dict.fromkeys(_STANDINGS, _apply_effect_progress),
     "hold": _apply_hold,
     "release": lambda state, _: change_state(state, hold=None),
@@ -510,4 +522,4 @@ def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
     return NodeStateProjection(plain["seq"], weeks, states, machines, {*states, *plain["former"]})
 
 
-STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 5, encode_node_states, decode_node_states)
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 6, encode_node_states, decode_node_states)

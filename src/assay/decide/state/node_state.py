@@ -15,7 +15,7 @@ from assay.decide.trust.record import NOTHING_SAID, MoveRequest, TrustRecord
 from assay.model.decision import DRAIN_ACTIONS, PERSON_RULE, DecisionCause, find_rule_name
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import GpuIdentity
-from assay.model.facts import fact
+from assay.model.facts import fact, shown
 from assay.model.faults.fault_record import NOT_JUDGED, FaultRecord
 
 EffectStatus = Literal["intent", "done", "verified", "failed", "unknown"]
@@ -39,6 +39,8 @@ class EffectRecord:
     """Why it failed, or what proves it; "" if nothing is to be said."""
     answers_fault: bool = False
     """Whether a fault of the node asked for it, and no person, merge or bring-up."""
+    started_at: str = shown(omit_stored=True, default="")
+    """When it began: ISO 8601 UTC; "" in older histories."""
 
 
 @dataclass(frozen=True, slots=True)

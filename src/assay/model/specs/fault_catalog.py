@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.customers import FaultCustomerWords
-from assay.model.specs.fault_relations import FaultRelation, FaultRelations, SharedCause
+from assay.model.specs.fault_relations import FaultRelation, FaultRelations, OwnAct, SharedCause
 from assay.model.specs.load_parts import LoadPart
 from assay.model.specs.log_patterns import (
     UNKNOWN_XID,
@@ -198,7 +198,7 @@ class FaultCatalog(SpecDocument):
       regular expression with its source. It begins as those of a watched subsystem do, or with any word.
     - `noise`: errors of watched subsystems that say nothing of a node: a regular expression, with the reason.
     - `relations`: what follows from what, so that one physical event is one incident. The first that fits counts.
-    - `shared`: what lies outside of the nodes, and shows on many of them.
+    - `shared`: what lies outside of the nodes, and shows on many of them. `acts`: what assay causes itself.
 
     `classes`: the fault classes by name.
     """
@@ -211,6 +211,7 @@ class FaultCatalog(SpecDocument):
     noise: PatternSources = Field(default={})
     relations: list[FaultRelation] = Field(default=[])
     shared: list[SharedCause] = Field(default=[])
+    acts: list[OwnAct] = Field(default=[])
     classes: dict[str, FaultClass] = Field(default={})
 
     @model_validator(mode="after")
@@ -348,5 +349,6 @@ def merge_catalogs(catalogs: Iterable[FaultCatalog]) -> FaultCatalog:
         noise={pattern: source for catalog in every for pattern, source in catalog.noise.items()},
         relations=[relation for catalog in every for relation in catalog.relations],
         shared=[cause for catalog in every for cause in catalog.shared],
+        acts=[act for catalog in every for act in catalog.acts],
         classes=classes,
     )

@@ -1,4 +1,4 @@
-"""FaultRelation and SharedCause: which symptom follows from which cause, and which faults of many nodes have one."""
+"""FaultRelation, SharedCause, OwnAct: what follows from what, what many nodes share, and what assay causes itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
+from assay.model.decision import ActionName
 from assay.model.specs.spec_document import StrictModel
+from assay.model.specs.watched_lines import RegexText
 
 ClassPatterns = Annotated[list[str], Field(min_length=1)]
 """Fault classes, or patterns of a shell for them: `gpu.xid.*`."""
@@ -55,6 +57,22 @@ class SharedCause(StrictModel):
     percent: float = Field(default=50, gt=0, le=100)
     minutes: float = Field(default=10, gt=0)
     act: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+
+
+class OwnAct(StrictModel):
+    """What acts of assay cause on a node: a sighting then tells of the act, and does not count. A failed act ties none.
+
+    `actions`: the acts; `take-over` is that of a BMC. `symptoms`: fault classes, or patterns of a shell for them.
+    `parts`: patterns of the parts on which they show, "" is the whole node. `events`: a regular expression that the
+    text must match. `minutes`: how long after the act's end. `source`: where it is known from.
+    """
+
+    actions: list[ActionName | Literal["take-over"]] = Field(min_length=1)
+    symptoms: ClassPatterns
+    parts: ClassPatterns = Field(default=["*"])
+    events: RegexText | None = None
+    minutes: float = Field(ge=0)
     source: str = Field(min_length=1)
 
 
