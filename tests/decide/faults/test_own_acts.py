@@ -16,7 +16,9 @@ from assay.model.entries.boot import BmcTakeoverEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
 
-SPEC = SimpleNamespace(gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[], nvme=SimpleNamespace(count=8))
+SPEC = SimpleNamespace(
+    gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[], nvme=SimpleNamespace(count=8), usual_faults={}
+)
 UPDATED = "The BMC firmware was updated to version 01.05.13; the management controller restarts."
 UNSUCCESSFUL = "Verification of bmc failed after writing"
 NO_INPUT = "Power supply PS2 has lost its input."

@@ -47,8 +47,8 @@ def tie_to_acts(
     """Yield the sightings. Those that an act of assay caused do not count, and name it; failed checks are left out."""
     seen = list(sightings)
     first = min((sighting.at for sighting in seen), default=NEVER)
-    times = [_find_time(act, effect, node_state) for effect in node_state.effects for act in acts]
-    times = [each for each in times if each is not None and first <= each.end]
+    spans = [_find_time(act, effect, node_state) for effect in node_state.effects for act in acts]
+    times = [span for span in spans if span is not None and first <= span.end]
     for sighting in seen:
         cause = next((each.effect for each in times if each.causes(sighting)), None)
         if cause is None:
