@@ -93,7 +93,7 @@ def test_an_alert_has_a_severity_an_owner_and_a_runbook(name: str) -> None:
     assert rule["labels"]["owner"] in yaml.safe_load((ROOT / "specs" / "owners.yaml").read_text())["teams"]
     assert rule["annotations"]["runbook"] == f"docs/alerts.md#{name.lower()}"
     section = SECTIONS[name]
-    assert section.startswith(f"Severity: {rule['labels']['severity']}. Owner: {rule['labels']['owner']}.\n")
+    assert section.startswith(f"Severity: {rule['labels']['severity']}.\n")
     assert re.findall(r"^\*\*(\w+):\*\*", section, re.MULTILINE) == ["Means", "Look", "Do"]
 
 
