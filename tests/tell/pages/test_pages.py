@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ from tests.tell.fleet_with_history import HOSTILE, ROLLOUT, make_fleet_with_hist
 
 TICKET = f"/tickets/{make_ticket().id}"
 PAGES = {
-    "/": ["n0007", "wait", "gpu.nvlink.down", "ann: RCA with the vendor &lt;script&gt;"],
+    "/": ["n0007", "wait", "gpu.nvlink.down", "RCA with the vendor &lt;script&gt;"],
     "/?pool=h100-a&standing=people&text=n00": ["2 of 20 nodes shown", "n0001"],
     "/?site=nowhere": ["No node matches"],
-    "/nodes/n0003": ["production-reboot", "which means", "default.yaml", "Compared with the repository", "unknown"],
+    "/nodes/n0003": ["production-reboot", "default.yaml", "Compared with the repository", "unknown"],
     "/nodes/n0004": ["temperature", "beyond its limit", "peers", "fails on h100-a/n0004/gpu0"],
-    "/nodes/n0006": ["waits since", "job 4711"],
+    "/nodes/n0006": ["Next: running jobs.", "job 4711", "It leaves service when the running jobs have ended"],
+    "/nodes/n0007": ["The GPU has fallen off the bus: gpu4", "Next: ", "Back:"],
     "/fabric": ["Nothing is known of its cables"],
     "/fabric/leaf-su01-r3": ["not known"],
     "/idle": ["No schedule verifies idle nodes"],
@@ -38,8 +40,8 @@ PAGES = {
     f"/rollouts/{ROLLOUT[:6]}": ["firmware of the BMC", "n0013"],
     "/tickets": ["1 open ticket", "rack r03 U4 n0009 port mlx5_3"],
     TICKET: ["← here", "Reseat both ends.", "leaf-su01-r3"],
-    "/customer": ["nodes in service", "Connections between GPUs of the node are down (GPU 2)", "available since"],
-    "/customer?node=n0003": ["It was out of service from"],
+    "/customer": ["nodes in service", "connections between GPUs of the node are down (GPU 2)", "available since"],
+    "/customer?node=n0003": ["it was out of service from"],
 }
 ABSENT = [
     "/nodes/n9999",
@@ -91,6 +93,38 @@ def test_a_page_shows_what_the_records_say_and_nothing_of_it_runs(reader: Caller
     assert "default-src 'self'" in reply.headers["content-security-policy"]
     assert HOSTILE not in page
     assert not re.search(r"<img src=x|document\.title='owned'</script>|\sstyle=|\son\w+=\"|>49<", page)
+
+
+class Visible(HTMLParser):
+    """What a page shows before anybody opens a fold, one text for each element."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "link", "br", "input"):
+            self._open.append("fold" if tag == "details" and "open" not in dict(attrs) else tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        is_hidden = {"head", "nav", "svg", "fold"} & {*self._open} and "summary" not in self._open
+        if data.strip() and not is_hidden:
+            self.texts.append(" ".join(data.split()))
+
+
+def test_the_page_of_a_dead_gpu_begins_with_it_and_says_all_once_in_400_words(reader: Caller) -> None:
+    texts = Visible(reader.get("/nodes/n0007").body.decode()).texts
+    assert sum(len(text.split()) for text in texts) <= 400
+    happened = next(text for text in texts if text.startswith("The GPU has fallen off the bus: gpu4"))
+    assert texts.index(happened) < texts.index("Back:") < texts.index("Decisions")
+    sentences = [sentence for text in texts for sentence in re.split(r"(?<=[.;]) ", text) if len(sentence.split()) > 4]
+    assert sorted(sentences) == sorted(set(sentences))
+    assert len(sentences) > 4
 
 
 @pytest.mark.parametrize("path", ABSENT)

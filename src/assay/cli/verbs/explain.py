@@ -30,7 +30,6 @@ from assay.tell.views.node_explanation import (
     LemonStatus,
     explain_node,
     format_agent,
-    format_code_meaning,
     format_notes,
 )
 from assay.tell.views.node_sync import format_node_sync
@@ -97,8 +96,6 @@ def _add_causes(branch: Tree, decision: ExplainedDecision) -> None:
 
     for cause in decision.because:
         leaf = branch.add(f"[dim]because of[/] {cause.kind}: {escape(cause.text)}")
-        if meaning := format_code_meaning(cause.code, cause.text):
-            leaf.add(f"[dim]which means[/] {escape(meaning)}")
         if (outcome := cause.outcome) and outcome.evidence:
             at = format_second(outcome.evidence_at)
             leaf.add(f"[dim]evidence {outcome.evidence[:12]} of {at}, run {outcome.run}[/]")

@@ -305,6 +305,11 @@ class FaultCatalog(SpecDocument):
             return self.classes.get(UNKNOWN_XID)
         return known
 
+    def describe(self, name: str) -> str:
+        """Return what happened by the class of a fault, without a full stop; the name where no class says it."""
+        known = self.find_class(name)
+        return known.summary.partition(". ")[0].rstrip(".") if known else name
+
     @cached_property
     def proofs(self) -> dict[str, tuple[str, ...]]:
         """The parts of a load and the checks that prove a repair, by the name of the fault, where it asks for some."""

@@ -308,7 +308,8 @@ def _describe_meaning(situation: CustomerSituation, incidents: Iterable[Incident
         is_closed = closed is not None and closed.standing == "verified"
         yield f"The node {'takes no' if is_closed else 'still takes'} new jobs; running jobs go on until they end."
     else:
-        yield "The node still takes new jobs." if _is_harmed(situation) else situation.words.means
+        is_doubtful = _is_harmed(situation) or situation.unread_since is not None
+        yield "The node still takes new jobs." if is_doubtful else situation.words.means
 
 
 def _describe_work(situation: CustomerSituation) -> Iterator[str]:
@@ -342,11 +343,11 @@ def _find_words(catalog: FaultCatalog | None, incident: Incident) -> FaultCustom
     """Return the words of an incident's cause. What happened is by default the first sentence of its summary."""
     name = incident.work.fault_class
     known = catalog.find_class(name) if catalog else None
-    if known is None:
+    if catalog is None or known is None:
         return FaultCustomerWords(happened=UNNAMED_TEST if "::" in name else UNKNOWN_FAULT)
     if known.for_customers.happened:
         return known.for_customers
-    summary = _CODE.sub("", known.summary).partition(". ")[0].partition(": ")[0].rstrip(".")
+    summary = _CODE.sub("", catalog.describe(name)).partition(": ")[0].rstrip(".")
     happened = UNKNOWN_FAULT if "XID" in summary else f"{summary}."
     return known.for_customers.model_copy(update={"happened": happened})
 

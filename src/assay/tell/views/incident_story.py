@@ -9,6 +9,7 @@ from assay.decide.faults.incidents import Incident, Symptom, list_incidents
 from assay.decide.state.node_state import NodeState, TransitionRecord
 from assay.model.facts import fact, shown
 from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
+from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.tell.views.next_step import NOTHING_NEXT, NextStep, find_next_step, list_ticket_titles
 
 if TYPE_CHECKING:
@@ -75,17 +76,19 @@ def _tell_incident(
 ) -> IncidentStory:
     cause = incident.work
     known = catalog.find_class(cause.fault_class)
+    code = decode_nvlink_xid(cause.detail, known.units) if known and known.units else None
+    sub_code = (f"sub-code: {code}",) if code and code.info is not None else ()
     where = f": {names.describe(state, cause.part)}" if cause.part else ""
     rest = [symptom for symptom in incident.open_symptoms if symptom is not cause]
     return IncidentStory(
         id=incident.id,
-        happened=f"{known.summary.partition('. ')[0].rstrip('.') if known else cause.fault_class}{where}",
+        happened=f"{catalog.describe(cause.fault_class)}{where}",
         fault_class=cause.fault_class,
         part=cause.part,
         severity=incident.severity,
         since=incident.first_seen,
         last_seen=incident.last_seen,
-        seen=(cause.detail or cause.fault_class, *map(_describe_symptom, rest)),
+        seen=(cause.detail or cause.fault_class, *sub_code, *map(_describe_symptom, rest)),
         done=tuple(_list_done(state, incident, serving)),
         act=known.investigate if known else "",
         earlier=len(incident.earlier),

@@ -21,7 +21,6 @@ from assay.model.entries.node_entries import DecisionEntry
 from assay.model.facts import extend, fact, from_json, shown
 from assay.model.faults.fault_record import NOT_JUDGED, FaultBlame, FaultRecord, FaultSeverity
 from assay.model.outcome import CheckVerdict
-from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
 from assay.tell.views.expected_return import describe_return
@@ -40,18 +39,6 @@ if TYPE_CHECKING:
 
 
 MIB = 1024 * 1024
-
-
-@fact
-class CodeMeaning:
-    """What a fault class means."""
-
-    meaning: str
-    """What the fault class means."""
-    investigate: str
-    """What to look at; "" if the catalogue does not say."""
-    sub_code: str
-    """The meaning of an NVLink sub-code; "" without one."""
 
 
 @fact
@@ -74,8 +61,8 @@ class ExplainedFault:
     """When it was last seen: ISO 8601 UTC."""
     detail: str
     """What was read."""
-    code: CodeMeaning | None
-    """What its class means; null where the fault catalogue has no such class."""
+    happened: str
+    """What happened, in a sentence of the fault catalogue; the class where it has no sentence."""
 
 
 @fact
@@ -98,8 +85,6 @@ class ExplainedOutcome:
     """The digest of the evidence that was judged; "" without any."""
     evidence_at: str
     """When that evidence was collected: ISO 8601 UTC; "" without any."""
-    code: CodeMeaning | None
-    """What the fault class means; null where none is named, or the fault catalogue does not have it."""
 
 
 @fact
@@ -118,12 +103,6 @@ class ExplainedCause:
     """The outcome; only for an outcome of one check."""
     checks: tuple[ExplainedOutcome, ...] = shown(omit=True, default=())
     """The outcomes of a phase that has passed; only for such a phase."""
-
-    @property
-    def code(self) -> CodeMeaning | None:
-        """What the fault class of its fault or outcome means."""
-        explained = self.fault or self.outcome
-        return explained.code if explained else None
 
 
 @fact
@@ -257,7 +236,7 @@ def describe_node_status(source: RecordSource, state: NodeState, story: NodeStor
 def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:
     """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
     ledger, catalog = source.ledger_for_reading, find_fault_catalog(source)
-    requires, undecided = judge_requirements(source, state, catalog)
+    requires, undecided = judge_requirements(source, state)
     story = read_stories(source, [state]).get(state.node, NO_STORY)
     policy = next((policy for policy in source.fleet.policies.values() if state.state in policy.states), None)
     return extend(
@@ -276,24 +255,6 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
         trust=find_node_trust(source.fleet, state),
         sync=find_node_sync(source, state),
     )
-
-
-def _find_code(catalog: FaultCatalog | None, name: str, detail: str = "") -> CodeMeaning | None:
-    """Return what a fault class means, None where the catalogue does not have it."""
-    fault = catalog.find_class(name) if catalog and name else None
-    if fault is None:
-        return None
-    code = decode_nvlink_xid(detail, fault.units) if fault.units else None
-    return CodeMeaning(fault.summary, fault.investigate, str(code) if code and code.info is not None else "")
-
-
-def format_code_meaning(code: CodeMeaning | None, text: str) -> str:
-    """Return the meaning in one line, "" if there is none. A sub-code that the text has is not repeated."""
-    if code is None or not code.meaning:
-        return ""
-    sub_code = f"; sub-code: {code.sub_code}" if code.sub_code and code.sub_code not in text else ""
-    look = f"; {code.investigate}" if code.investigate else ""
-    return f"{code.meaning.rstrip('.')}{sub_code}{look}"
 
 
 def build_decision_chain(
@@ -323,23 +284,22 @@ def _explain_cause(
     elif cause.kind == "outcome":
         run, _, phase = cause.id.partition("/")
         recorded = ledger.outcomes(run=run, node=state.node)
-        outcome = next((_explain_outcome(catalog, each) for each in recorded if each.id == cause.id), None)
+        outcome = next((_explain_outcome(each) for each in recorded if each.id == cause.id), None)
         if outcome is None:
-            checks = tuple(_explain_outcome(catalog, each) for each in recorded if phase in each.outcome.phases)
+            checks = tuple(_explain_outcome(each) for each in recorded if phase in each.outcome.phases)
     return ExplainedCause(cause.kind, cause.id, cause.text, fault, outcome, checks)
 
 
 def _explain_fault(catalog: FaultCatalog | None, fault: FaultRecord) -> ExplainedFault:
-    return extend(ExplainedFault, fault, code=_find_code(catalog, fault.fault_class, fault.detail))
+    return extend(ExplainedFault, fault, happened=(catalog.describe if catalog else str)(fault.fault_class))
 
 
-def _explain_outcome(catalog: FaultCatalog | None, recorded: RecordedOutcome) -> ExplainedOutcome:
-    outcome = recorded.outcome
-    return extend(ExplainedOutcome, outcome, run=recorded.run, code=_find_code(catalog, outcome.fault))
+def _explain_outcome(recorded: RecordedOutcome) -> ExplainedOutcome:
+    return extend(ExplainedOutcome, recorded.outcome, run=recorded.run)
 
 
 def judge_requirements(
-    source: RecordSource, state: NodeState, catalog: FaultCatalog | None = None
+    source: RecordSource, state: NodeState
 ) -> tuple[tuple[RequiredPhase, ...], tuple[UndecidedFailure, ...]]:
     """Return the phases that the state requires, and the failures without effect.
 
@@ -357,7 +317,7 @@ def judge_requirements(
         for result in results
     )
     undecided = tuple(
-        extend(UndecidedFailure, _explain_outcome(catalog, recorded), why=reason)
+        extend(UndecidedFailure, _explain_outcome(recorded), why=reason)
         for recorded in node.latest
         if (reason := _find_excuse(snapshot, node, recorded))
     )
@@ -442,19 +402,13 @@ def format_notes(answer: ExplainAnswer, now: datetime) -> Iterator[str]:
             more = f" (and {len(lacks) - 1} more)" if len(lacks) > 1 else ""
             yield f"phase {phase.phase} has not passed: {lacks[0]}{more}"
     for failure in answer.undecided:
-        check = failure.check.rpartition("::")[2]
-        meaning = f": {text}" if (text := format_code_meaning(failure.code, "")) else ""
-        yield f"{check} fails on {failure.subject}: {failure.reason} ({failure.why}){meaning}"
+        yield f"{failure.check.rpartition('::')[2]} fails on {failure.subject}: {failure.reason} ({failure.why})"
     if answer.rollout:
         yield from format_node_rollout(answer.rollout)
     for fault in (fault for fault in answer.new_faults if fault.severity == "informational"):
         times = f", {fault.count} times" if fault.count > 1 else ""
-        meaning = f" ({text})" if (text := format_code_meaning(fault.code, fault.detail)) else ""
-        name = f"{fault.fault_class} on {fault.subject}"
-        if fault.fault_class == NOT_JUDGED:
-            yield f"not judged{times}, no class has it: {fault.detail}"
-            continue
-        yield f"recorded, and asks for nothing: {name}{times}{meaning}"
+        told = f"recorded, and asks for nothing: {fault.happened} ({fault.fault_class} on {fault.subject}){times}"
+        yield f"not judged{times}, no class has it: {fault.detail}" if fault.fault_class == NOT_JUDGED else told
     if held := answer.breaker:
         count = format_count(len(held.nodes), "node")
         yield f"the breaker of pool {held.pool} holds its answer back, with {count}; to clear it: {held.clear}"
