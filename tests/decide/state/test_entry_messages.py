@@ -253,3 +253,13 @@ def test_the_end_of_a_fault_names_it_where_its_beginning_is_not_read():
 
 def test_a_kind_that_nobody_knows_is_told_plainly_and_whole():
     assert "colour red" in EntryFormatter().format(LedgerEntry("1", AT, "new.kind", "n0003", {"colour": "red"}))
+
+
+def test_a_fault_begins_with_the_words_of_its_incident(catalog):
+    body = {"class": "gpu.xid.79", "subject": "h100-a/n0003/gpu4", "severity": "catastrophic", "detail": "fell off"}
+    times = {"count": 1, "first_seen": AT, "last_seen": AT, "times": [AT], "marks": {}}
+    seen = LedgerEntry(
+        "f1", AT, "fault", "n0003", {"fault": "f1", "blame": "hardware", "remedy": "reset", **body, **times}
+    )
+    told = EntryFormatter(catalog).format(seen)
+    assert told.startswith(f"{catalog.describe('gpu.xid.79')}: catastrophic fault gpu.xid.79 on h100-a/n0003/gpu4")

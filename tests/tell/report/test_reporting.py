@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,13 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import pack_object
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun, format_measurement
-from assay.tell.report.allure import ReportAttachments, allure_result, write_allure_results
+from assay.tell.report.allure import (
+    ReportAttachments,
+    allure_result,
+    find_incident,
+    list_categories,
+    write_allure_results,
+)
 from assay.tell.report.latest_outcomes import HolderStatus, LatestOutcomes
 from assay.tell.report.report_builder import (
     ALLURE_HISTORY,
@@ -108,6 +115,22 @@ def test_a_node_is_one_result_with_where_when_and_by_which_specs(tmp_path):
     assert labels["fault"] == ["gpu.pcie.degraded"]
     assert labels["run"] == [RUN.id]
     assert labels["spec"][0].startswith(FLEET.commit[:12] or "no commit")
+
+
+def test_equal_causes_of_many_nodes_are_one_category_in_the_words_of_the_catalogue(tmp_path):
+    count = "suites/seatrial/test_gpu.py::test_gpu_answers"
+    lost = replace(FAILED, check=count, fault="gpu.missing", reason="gpus 7, expected 8")
+    other = replace(lost, subject="h100-a/n0004/gpu1", node="n0004", reason="gpus 6, expected 8")
+    holders = [held(tmp_path / "a", lost, FAILED), held(tmp_path / "b", other), held(tmp_path / "c", WELL)]
+    incidents = Counter(find_incident(FLEET, holder) for holder in holders)
+    assert incidents == {"gpu.missing": 2, "": 1}
+    first, last = list_categories(FLEET, incidents)
+    assert find_incident(replace(FLEET, fault_catalogs={}), holders[1]) == "gpu.missing"
+    assert first["name"] == f"{FLEET.fault_catalog.describe('gpu.missing')} (gpu.missing)"
+    assert first["groupByMessage"] is last["groupByMessage"] is False
+    labels = labels_of(allure_result(FLEET, holders[1], RUN.id))
+    assert re.search(first["matchers"]["labels"]["incident"], labels["incident"][0])
+    assert last["matchers"] == {"statuses": ["broken"]}
 
 
 def test_the_message_counts_what_failed_and_names_it(tmp_path):
@@ -207,7 +230,7 @@ def test_what_was_kept_of_a_failure_is_attached_where_it_still_is(tmp_path):
         (tmp_path / name).write_bytes(each)
     holder = held(tmp_path, replace(FAILED, artefacts=tuple(kept)))
     attachments = ReportAttachments((tmp_path / "logs", tmp_path / "objects"))
-    assert write_allure_results(tmp_path / "results", FLEET, [holder], RUN.id, attachments) == 1
+    assert write_allure_results(tmp_path / "results", FLEET, [holder], RUN.id, attachments).total() == 1
     (document,) = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*-result.json")]
     (step,) = document["steps"][0]["steps"]
     content = {one["name"]: (tmp_path / "results" / one["source"]).read_text() for one in step["attachments"]}

@@ -135,12 +135,17 @@ def list_incidents(
     symptoms = faults + [check for check in checks if (check.fault_class, check.subject) not in open_faults]
     incidents: list[Incident] = []
     known: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for members in _Grouping(relations, symptoms).list_groups():
+    for members in group_symptoms(relations, symptoms):
         first = min(members, key=lambda member: (member.recorded_at, member.id))
         ident, kind = name_incident(first.id), (members[0].fault_class, members[0].part)
         incidents.append(Incident(ident, node_state.node, node_state.serial, tuple(members), tuple(known[kind])))
         known[kind].append(ident)
     return tuple(incidents)
+
+
+def group_symptoms(relations: FaultRelations, symptoms: Sequence[Symptom]) -> list[list[Symptom]]:
+    """Return the symptoms of one node in groups, one for each physical event, by when each began: the cause first."""
+    return _Grouping(relations, symptoms).list_groups()
 
 
 def name_incident(first: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.decide.state.asset_history import describe_returned_part
 from assay.decide.state.node_projection import describe_causes
@@ -50,6 +50,9 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.text.lists import format_count, format_list
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import parse_time
+
+if TYPE_CHECKING:
+    from assay.model.specs.fault_catalog import FaultCatalog
 
 
 def _format_warning(entry: TrendWarnedEntry, _: str) -> str:
@@ -194,10 +197,14 @@ _INTERNAL_ID = re.compile(r",? ?(?:by |of |after )?(?:the )?(?:decision|effect|f
 
 
 class EntryFormatter:
-    """Formats entries in their order. An entry that refers to an earlier one by id shows that one's name instead."""
+    """Formats entries in their order. An entry that refers to an earlier one by id shows that one's name instead.
 
-    def __init__(self) -> None:
+    With a fault catalogue, a fault begins with the words of its class, as its incident does.
+    """
+
+    def __init__(self, catalog: FaultCatalog | None = None) -> None:
         self._names: dict[str, str] = {}
+        self._catalog = catalog
 
     def format(self, entry: LedgerEntry) -> str:
         """Return an entry in one printable line."""
@@ -213,6 +220,8 @@ class EntryFormatter:
             case asset.PartReturnedEntry():
                 return describe_returned_part(entry)
         text = _FORMATTERS[type(content)](content, name)
+        if isinstance(content, fault.FaultEntry) and self._catalog and self._catalog.find_class(content.fault_class):
+            text = f"{self._catalog.describe(content.fault_class)}: {text}"
         return _INTERNAL_ID.sub("", text).strip().rstrip(":")
 
     def _find_name(self, content: EntryContent) -> str:

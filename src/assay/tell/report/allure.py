@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from assay.decide.faults.incidents import Symptom, group_symptoms
+from assay.model.errors import AssayError
 from assay.model.evidence import OBJECT_SUFFIX, read_digest, unpack_object
 from assay.model.fleet import Fleet, allure_labels
 from assay.model.outcome import (
@@ -26,6 +30,9 @@ from assay.model.outcome import (
     read_part,
 )
 from assay.model.reading import format_value
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.specs.fault_relations import UNRELATED
+from assay.model.timestamps import format_time
 from assay.tell.report.latest_outcomes import (
     FAILING,
     KNOWN,
@@ -106,16 +113,61 @@ def result_uuid(holder: str, run: str) -> str:
 
 def write_allure_results(
     folder: Path, fleet: Fleet, holders: Iterable[HolderStatus], run: str, attachments: ReportAttachments
-) -> int:
-    """Write a result file for each holder, as of a run, with attachments; return the number of results."""
+) -> Counter[str]:
+    """Write a result file for each holder, as of a run, with attachments; return how many have which incident."""
     folder.mkdir(parents=True)
-    count = 0
+    incidents = Counter[str]()
     for holder in holders:
         content = json.dumps(allure_result(fleet, holder, run, attachments))
         (folder / f"{result_uuid(holder.name, run)}-result.json").write_text(content)
         attachments.copy_into(folder)
-        count += 1
-    return count
+        incidents[find_incident(fleet, holder)] += 1
+    return incidents
+
+
+def find_incident(fleet: Fleet, holder: HolderStatus) -> str:
+    """Return the fault class of the worst incident among a holder's failures; a check without one; "" for none."""
+    catalog, at = _find_catalog(fleet), format_time(datetime.fromtimestamp(holder.measured, UTC))
+    symptoms = [
+        Symptom(
+            id=f"{outcome.check}[{outcome.subject}]",
+            fault_class=outcome.fault or _check_title(outcome).partition(" ")[0],
+            subject=outcome.subject,
+            severity=catalog.find_treatment(outcome.fault).severity if catalog and outcome.fault else "informational",
+            blame="hardware",
+            detail=outcome.reason,
+            first_seen=at,
+            last_seen=at,
+            ended_at="",
+            recorded_at=at,
+        )
+        for outcome in holder.abnormal
+        if outcome.status == FAILING
+    ]
+    causes = [group[0] for group in group_symptoms(catalog.fault_relations if catalog else UNRELATED, symptoms)]
+    return min(causes, key=lambda cause: cause.rank).fault_class if causes else ""
+
+
+def _find_catalog(fleet: Fleet) -> FaultCatalog | None:
+    """Return the fleet's fault catalogue, None if it has none or a contradictory one: `assay check` reports it."""
+    try:
+        return fleet.fault_catalog
+    except AssayError:
+        return None
+
+
+def list_categories(fleet: Fleet, incidents: Mapping[str, int]) -> list[AllureJson]:
+    """Return Allure's categories: one for each incident, in the words of the fault catalogue, the most frequent first.
+
+    A message names its node's values, so that it makes no category.
+    """
+    failed, catalog = [], _find_catalog(fleet)
+    for name in sorted(filter(None, incidents), key=lambda name: (-incidents[name], name)):
+        words = catalog.describe(name) if catalog else name
+        matchers = {"statuses": ["failed"], "labels": {"incident": f"^{re.escape(name)}$"}}
+        failed.append({"name": f"{words} ({name})" if words != name else name, "matchers": matchers})
+    broken = {"name": "Could not be judged, or evidence is too old", "matchers": {"statuses": ["broken"]}}
+    return [{**category, "groupByMessage": False} for category in (*failed, broken)]
 
 
 def allure_result(
@@ -129,6 +181,8 @@ def allure_result(
     node = holder.name if holder.name in fleet.nodes else ""
     faults = sorted({outcome.fault for outcome in holder.abnormal if outcome.fault and outcome.status == FAILING})
     labels = [*allure_labels(fleet, node, subject, holder.shape.phases, ""), *(("fault", fault) for fault in faults)]
+    incident = find_incident(fleet, holder)
+    labels += [("incident", incident)] if incident else []
     labels += [("run", holder.run), *(("tag", tag) for tag in _tags(holder))]
     message = describe_problems(holder)
     declared = fleet.nodes.get(node)

@@ -24,7 +24,7 @@ import assay
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.tell.report.allure import ALLURE_PAGE, AllureLinks, ReportAttachments, write_allure_results
+from assay.tell.report.allure import ALLURE_PAGE, AllureLinks, ReportAttachments, list_categories, write_allure_results
 from assay.tell.report.distribution_page import list_outliers, read_past, render_distributions
 from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.tell.report.overview_model import build_overview
@@ -126,13 +126,14 @@ def _generate_allure(fleet: Fleet, reports: Path, evidence: Path, latest: Latest
     with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
         home = Path(scratch)
         attachments = ReportAttachments((reports / "artefacts", evidence / "objects"))
-        write_allure_results(home / "results", fleet, latest.read_holders(), run, attachments)
+        incidents = write_allure_results(home / "results", fleet, latest.read_holders(), run, attachments)
         config = {
             "name": f"run {run}",
             "output": str(output),
             "historyPath": str(reports / ALLURE_HISTORY),
             "historyLimit": ALLURE_HISTORY_LIMIT,
             "appendHistory": True,
+            "categories": list_categories(fleet, incidents),
             "plugins": _page_plugins(fleet),
         }
         (home / "allurerc.json").write_text(json.dumps(config))

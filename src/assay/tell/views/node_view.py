@@ -22,12 +22,13 @@ from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
+from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.timestamps import format_duration, format_time, parse_time
 from assay.tell.views.burn_in_status import format_burn_in
 from assay.tell.views.node_explanation import ExplainAnswer, ExplainedDecision, explain_node, format_notes
 from assay.tell.views.node_measurements import LimitedSeries, list_peers, list_series
 from assay.tell.views.node_status import Standing, find_standing
-from assay.tell.views.records import RecordSource
+from assay.tell.views.records import RecordSource, find_fault_catalog
 from assay.tell.views.sources import find_commit_at
 
 SUBJECTS_OF_KINDS = {
@@ -88,10 +89,13 @@ def make_state_path(stays: Sequence[StateStay], now: datetime) -> StatePath:
 
 
 def build_timeline(
-    entries: Sequence[LedgerEntry], outcomes: Sequence[RecordedOutcome], last: int
+    entries: Sequence[LedgerEntry],
+    outcomes: Sequence[RecordedOutcome],
+    last: int,
+    catalog: FaultCatalog | None = None,
 ) -> tuple[TimelineItem, ...]:
     """Return the `last` things that happened to a node, newest first: its entries, and checks whose verdict changed."""
-    formatter = EntryFormatter()
+    formatter = EntryFormatter(catalog)
     items = []
     for entry in entries:
         subject = SUBJECTS_OF_KINDS.get(entry.kind, entry.kind.partition(".")[0])
@@ -169,7 +173,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         notes=(*format_burn_in(state), *format_notes(answer, now)),
         stays=tuple(stays),
         graph=draw_path_svg(policy, make_state_path(stays, now)) if policy else "",
-        timeline=build_timeline(entries, outcomes, TIMELINE_SHOWN),
+        timeline=build_timeline(entries, outcomes, TIMELINE_SHOWN, find_fault_catalog(source)),
         series=tuple(list_series(outcomes, of_peers)[:SERIES_SHOWN]),
         parts=tuple(
             InstalledAt(place, part.kind, part.serial, dates.get((place, part.serial), "")) for place, part in installed
