@@ -24,6 +24,7 @@ NAMES_OF_MODULES = {
     "assay.act.remedies.firmware_update": (
         "FirmwareUpdateRun",
         "StageResult",
+        "report_failure",
         "report_planned",
         "report_stages",
     ),
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from assay.act.remedies.firmware_update import (
         FirmwareUpdateRun as FirmwareUpdateRun,
         StageResult as StageResult,
+        report_failure as report_failure,
         report_planned as report_planned,
         report_stages as report_stages,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import io
 import json
 import socket
 import ssl
@@ -81,6 +82,9 @@ class TinyBmc:
     sessions: set[str] = field(default_factory=set)
     closing: threading.Event = field(default_factory=threading.Event)
     basic: bool = False
+    leaf: trustme.LeafCert | None = None
+    renewed: ssl.SSLContext | None = None
+    """What shows the certificate of connections from now on."""
 
     def status(self, code: int, text: str = "") -> Answer:
         """Answer with an error."""
@@ -146,7 +150,13 @@ def serve_tiny(authority: trustme.CA, host: str) -> Iterator[TinyBmc]:
     server = kind((host, 0), _handler(bmc))
     server.daemon_threads = True
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(host).configure_cert(context)
+    bmc.leaf = authority.issue_cert(host)
+    bmc.leaf.configure_cert(context)
+
+    def choose(connection: Any, *_: object) -> None:
+        connection.context = bmc.renewed or context
+
+    context.sni_callback = choose  # it is called without a server name, too
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     bmc.port = server.server_port
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
@@ -179,10 +189,13 @@ def _handler(bmc: TinyBmc) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             bmc.asked.append(f"POST {self.path}")
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            content = self.rfile.read(int(self.headers["Content-Length"]))
             if self.path in bmc.odd:
+                self.rfile = io.BytesIO(content)
                 bmc.odd[self.path](self)
-            elif body != {"UserName": USER, "Password": PASSWORD}:
+                return
+            body = json.loads(content)
+            if body != {"UserName": USER, "Password": PASSWORD}:
                 reply(self, 401, json.dumps({"error": {"message": f"wrong: {body}"}}).encode())
             else:
                 token = f"token-{time.monotonic_ns()}"

@@ -47,7 +47,7 @@ def test_a_bmc_with_an_ipv6_address_is_read(
 
 def test_any_other_certificate_is_refused_before_a_word_is_said(tiny: Any) -> None:
     seen = read_bmc_channel(tiny.node(bmc_fingerprint="sha256:" + "0a" * 32), Path(), 60)
-    assert seen == {"failed": "its certificate is not the one that bmc_fingerprint pins"}
+    assert seen["failed"].startswith("its certificate is not the one that bmc_fingerprint pins: it shows sha256:")
     assert tiny.asked == []
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_args
 
-from assay.adapters.bmc.errors import BmcLoginRefused
+from assay.adapters.bmc.errors import BmcLoginRefused, BmcUntrusted
 from assay.adapters.scheduler import SchedulerAdapter, load_scheduler_adapter
 from assay.model.backoff import Backoff
 from assay.model.clock import Clock
@@ -146,8 +146,8 @@ def wait_until(
 ) -> Result:
     """Return the first result of `look`. None and AssayError mean "not yet". `goal` says what is expected.
 
-    Raises AssayError after `deadline_s` real seconds, with the last error of `look`. Raises BmcLoginRefused after
-    `refused_s` of refused logins: only a BMC that starts gets over those.
+    Raises AssayError after `deadline_s` real seconds, with the last error of `look`. After `refused_s` of
+    refused logins or another certificate, raises that: only a BMC that starts gets over it.
     """
     ends_at, polls, refused_at = time.monotonic() + deadline_s, 0, 0.0
     while True:
@@ -157,9 +157,10 @@ def wait_until(
                 return seen
         except AssayError as met:
             error = met
-        refused_at = (refused_at or time.monotonic()) if isinstance(error, BmcLoginRefused) else 0.0
+        is_refused = isinstance(error, BmcLoginRefused | BmcUntrusted)
+        refused_at = (refused_at or time.monotonic()) if is_refused else 0.0
         if error and refused_at and time.monotonic() - refused_at > refused_s:
-            raise BmcLoginRefused(f"{goal}: {error.what}", where=error.where or where, fix=error.fix)
+            raise type(error)(f"{goal}: {error.what}", where=error.where or where, fix=error.fix)
         if time.monotonic() > ends_at:
             raise AssayError(f"{goal}: not within {deadline_s:g} s{f'; {error}' if error else ''}", where=where)
         polls += 1

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from assay.adapters.bmc.client import BmcClient, open_fleet_bmc
+from assay.adapters.bmc.errors import BmcResourceMissing
 from assay.adapters.bmc.firmware import list_task_messages, parse_task, read_firmware_inventory
 from assay.adapters.bmc.systems import SYSTEM_RESET
 from assay.model.errors import AssayError
@@ -102,8 +103,10 @@ class RedfishFirmwareUpdater:
 
     def find_update(self, component: FirmwareComponent) -> FirmwareUpdateStatus | None:
         """Return the newest task that names the component or one of its inventory ids, None if there is none."""
-        service = self._bmc.follow(self._bmc.root, "Tasks")
-        tasks = self._bmc.members(self._bmc.follow(service, "Tasks", 1))
+        tasks: list[dict[str, Any]] = []
+        with suppress(BmcResourceMissing):  # a BMC may have no tasks
+            service = self._bmc.follow(self._bmc.root, "Tasks")
+            tasks = self._bmc.members(self._bmc.follow(service, "Tasks", 1))
         ours = [task for task in tasks if is_task_of_component(task, component)]
         if not ours:
             return None

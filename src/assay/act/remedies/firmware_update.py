@@ -21,6 +21,7 @@ from assay.act.remedies.firmware_stages import (
     find_version_mismatches,
     format_mismatches,
 )
+from assay.adapters.bmc.errors import BmcAnswerLost
 from assay.model.errors import AssayError
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 
@@ -129,8 +130,13 @@ class FirmwareUpdateRun:
         image, compared = self.find_image(component)
         reason = f"{self._find_push_reason(bmc, component, known, adopt=adopt)} ({compared})"
         self.tell(f"{component.name}: pushes {image.name}, because {reason}")
-        ident = bmc.push(component, image)
-        self.pushed[component.name] = reason
+        try:
+            ident = bmc.push(component, image)
+        except BmcAnswerLost as error:
+            self.pushed[component.name] = f"{reason}; no answer came: {error.what}"
+            update = bmc.find_update(component)
+            ident = update.id if update and (known is None or update.id != known.id) else ""
+        self.pushed.setdefault(component.name, reason)
         return self._await_update(bmc, component, ident, restarted)
 
     def _find_push_reason(
@@ -161,7 +167,9 @@ class FirmwareUpdateRun:
                 lambda: _find_unwritten(bmc, component), f"the inventory shows what was written of {component.name}"
             )
         elif not update.completed:
-            raise AssayError(f"the update of {component.name} failed: {update.message}", where=self.node)
+            if _find_unwritten(bmc, component):  # the inventory decides, not the task's words
+                raise AssayError(f"the update of {component.name} failed: {update.message}", where=self.node)
+            update = replace(update, completed=True)
         return update
 
     def _activate(
@@ -260,6 +268,13 @@ def _find_unwritten(bmc: FirmwareUpdater, component: FirmwareComponent) -> Versi
 
 
 NOTHING = "nothing to do: the profile leaves these components to others, or there is none"
+
+
+def report_failure(work: FirmwareUpdateRun, done: Sequence[StageResult], error: AssayError) -> dict[str, Any]:
+    """Return the result of a task that failed after these stages, with all that it pushed and reset before that."""
+    was_changed = bool(work.pushed or work.resets)
+    work_done = {"changed": was_changed, "pushed": list(work.pushed), "resets": list(work.resets)}
+    return report_stages(done) | work_done | {"failed": True, "msg": str(error)}
 
 
 def report_stages(done: Sequence[StageResult]) -> dict[str, Any]:

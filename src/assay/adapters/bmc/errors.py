@@ -8,12 +8,21 @@ from collections.abc import Iterator
 import requests
 from redfish.rest.v1 import JsonDecodingError, RestResponse
 
+from assay.adapters.bmc.tls import CertificateNotPinned
 from assay.model.errors import AssayError
 from assay.model.text.safe_text import redact
 
 
 class BmcUnreachable(AssayError):
     """No answer: no route, no trust, no time left, or a service that is away for a while (503)."""
+
+
+class BmcAnswerLost(BmcUnreachable):
+    """A request was sent, and no answer came: nobody knows whether the service did what it says."""
+
+
+class BmcUntrusted(BmcUnreachable):
+    """The service shows another certificate than the declared one. No waiting heals that, except while it starts."""
 
 
 class BmcLoginRefused(AssayError):
@@ -52,8 +61,8 @@ def describe_request_error(error: BaseException, limit_s: float, authority: str,
     for cause in chain:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not accepted by {authority}: {cause.verify_message}"
-        if "Fingerprints did not match" in str(cause):
-            return f"its certificate is not the one that {authority} pins"
+        if isinstance(cause, CertificateNotPinned):
+            return f"its certificate is not the one that {authority} pins: it shows {cause.shown}"
     if late or any(isinstance(cause, requests.Timeout | TimeoutError) for cause in chain):
         return f"no answer within {limit_s:g} s"
     for cause in chain:

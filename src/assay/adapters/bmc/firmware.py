@@ -6,6 +6,7 @@ shows which version runs.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import secrets
@@ -19,10 +20,12 @@ from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
 from typing import Any, NamedTuple
+from urllib.parse import urljoin, urlsplit
 
 from redfish.rest.v1 import RestResponse
 
-from assay.adapters.bmc.errors import BmcResourceMissing
+from assay.adapters.bmc.errors import error_for_response
+from assay.adapters.bmc.resource import patch_resource
 from assay.adapters.bmc.session import RedfishSession, Resource
 from assay.adapters.bmc.tls import format_url_host
 from assay.model.errors import AssayError
@@ -33,7 +36,11 @@ from assay.model.specs.firmware_bundle import FirmwarePush
 SIMPLE_UPDATE = "#UpdateService.SimpleUpdate"
 UPLOAD_TIMEOUT_S = 300.0
 FINAL_TASK_STATES = frozenset({"Completed", "Exception", "Killed", "Cancelled", "Gone"})
+_SPELLING = {state.lower(): state for state in FINAL_TASK_STATES}
+_FAILED_REQUEST = frozenset(range(400, 500)) - {401, 403, 408, 429}
+"""What a task monitor answers once its task has failed (DSP0266); the others are about asking."""
 _POLL_S = 0.2
+_AT_ONCE, _ON_RESET, _APPLY_TIMES = "Immediate", "OnReset", "@Redfish.OperationApplyTimeSupport"
 _PLACEHOLDER = re.compile(r"\{(\w+?)(\+1)?\}")
 _HEX_BYTE = re.compile(r"(?:0x)?([0-9a-fA-F]{2})(?=[\s.:-]|$)")
 _GENERIC_NAME = re.compile(r"(software|firmware)( inventory)?( item)?", re.IGNORECASE)
@@ -157,17 +164,19 @@ class RedfishTask:
 
     @property
     def is_success(self) -> bool:
-        """Whether the BMC reports success: Completed, and status OK or none."""
-        return self.state == "Completed" and self.status in ("", "OK")
+        """Whether the BMC reports success: Completed, and not critical. A warning may only ask for a reset."""
+        return self.state == "Completed" and self.status.lower() != "critical"
 
 
 def push_image(bmc: RedfishSession, image: Path, how: FirmwarePush) -> RedfishTask | None:
     """Push an image and return its task, None where the BMC names none. Arguments: see `BmcClient.push_firmware`."""
     service = bmc.follow(bmc.root, "UpdateService")
     _check_image_size(bmc, service, image)
-    if _choose_push_method(bmc, service, how) == "multipart":
-        return _read_named_task(bmc, _upload(bmc, service["MultipartHttpPushUri"], image))
-    return _let_bmc_fetch(bmc, service["Actions"][SIMPLE_UPDATE]["target"], image)
+    method = _choose_push_method(bmc, service, how)
+    if method == "simple":
+        return _let_bmc_fetch(bmc, service["Actions"][SIMPLE_UPDATE], image)
+    path = service["MultipartHttpPushUri" if method == "multipart" else "HttpPushUri"]
+    return _read_named_task(bmc, path, _upload(bmc, service, path, image, method))
 
 
 def _check_image_size(bmc: RedfishSession, service: Resource, image: Path) -> None:
@@ -186,56 +195,104 @@ def _choose_push_method(bmc: RedfishSession, service: Resource, preferred: Firmw
         offered.append("multipart")
     if service.get("Actions", {}).get(SIMPLE_UPDATE, {}).get("target"):
         offered.append("simple")
+    if service.get("HttpPushUri"):
+        offered.append("http")
     if not offered:
-        raise AssayError("the update service advertises neither MultipartHttpPushUri nor SimpleUpdate", where=bmc.where)
+        problem = "the update service advertises neither MultipartHttpPushUri, nor SimpleUpdate, nor HttpPushUri"
+        raise AssayError(problem, where=bmc.where)
     return preferred if preferred in offered else offered[0]
 
 
-def _upload(bmc: RedfishSession, path: str, image: Path) -> RestResponse:
-    """Send parameters and image as the two parts of a Redfish multipart push, each with its content type."""
+def _upload(bmc: RedfishSession, service: Resource, path: str, image: Path, method: FirmwarePush) -> RestResponse:
+    """Send the image: with its parameters as the two parts of a Redfish multipart push, or as it is."""
+    content, octets = image.read_bytes(), "application/octet-stream"
+    if method == "http":
+        options = service.get("HttpPushUriOptions") or {}
+        apply_time = (options.get("HttpPushUriApplyTime") or {}).get("ApplyTime", _AT_ONCE)
+        if apply_time not in (_AT_ONCE, _ON_RESET):
+            body = {"HttpPushUriOptions": {"HttpPushUriApplyTime": {"ApplyTime": _AT_ONCE}}}
+            patch_resource(bmc, service["@odata.id"], body)
+        return bmc.post(path, content, {"Content-Type": octets}, timeout_s=UPLOAD_TIMEOUT_S)
+    parameters = _choose_apply_time(service.get(f"MultipartHttpPushUri{_APPLY_TIMES}"))
     parts = [
-        ("UpdateParameters", (None, json.dumps({"@Redfish.OperationApplyTime": "Immediate"}), "application/json")),
-        ("UpdateFile", (image.name, image.read_bytes(), "application/octet-stream")),
+        ("UpdateParameters", (None, json.dumps(parameters), "application/json")),
+        ("UpdateFile", (image.name, content, octets)),
     ]
     return bmc.post(path, parts, {"Content-Type": "multipart/form-data"}, timeout_s=UPLOAD_TIMEOUT_S)
 
 
-def _let_bmc_fetch(bmc: RedfishSession, path: str, image: Path) -> RedfishTask | None:
+def _choose_apply_time(support: Resource | None) -> dict[str, str]:
+    """Return when the BMC shall apply the image: at once, or at the reset that follows, whichever it offers."""
+    offered = (support or {}).get("SupportedValues") or [_AT_ONCE]
+    chosen = next((when for when in (_AT_ONCE, _ON_RESET) if when in offered), "")
+    return {"@Redfish.OperationApplyTime": chosen} if chosen else {}
+
+
+def _let_bmc_fetch(bmc: RedfishSession, action: Resource, image: Path) -> RedfishTask | None:
     """Let the BMC fetch the image from a server here, which runs until the download or task is over."""
+    support = action.get(_APPLY_TIMES)
     with ImageServer(image, bmc.own_address()) as server:
-        body = {"ImageURI": server.uri, "TransferProtocol": "HTTP"}
-        task = _read_named_task(bmc, bmc.post(path, body, timeout_s=UPLOAD_TIMEOUT_S))
-        while task is not None and not task.is_over and not server.downloaded.is_set():
-            time.sleep(_POLL_S)
-            task = read_task(bmc, task.path)
+        body = {"ImageURI": server.uri, "TransferProtocol": "HTTP", **(_choose_apply_time(support) if support else {})}
+        path, ends_at = action["target"], time.monotonic() + UPLOAD_TIMEOUT_S
+        task = _read_named_task(bmc, path, bmc.post(path, body, timeout_s=UPLOAD_TIMEOUT_S))
+        while task and not task.is_over and not server.downloaded.wait(_POLL_S) and time.monotonic() < ends_at:
+            with contextlib.suppress(AssayError):  # the BMC has taken the order, and may be slow to say how far it is
+                task = read_task(bmc, task.path)
         if task is None:
             server.downloaded.wait(UPLOAD_TIMEOUT_S)
         return task
 
 
-def _read_named_task(bmc: RedfishSession, response: RestResponse) -> RedfishTask | None:
-    """Return the task that a response names, in its body or by its header Location."""
-    content = bmc.read_body(response, "the update service") if response.text.strip() else {}
+def _read_named_task(bmc: RedfishSession, asked: str, response: RestResponse) -> RedfishTask | None:
+    """Return the task that a response of the path `asked` names, in its body or by its header Location.
+
+    The image is taken, so nothing that is read now may raise.
+    """
+    content: Resource = {}
+    with contextlib.suppress(AssayError):
+        content = bmc.read_body(response, asked) if response.text.strip() else {}
+    named = content.get("@odata.id") if "TaskState" in content or len(content) == 1 else None
+    location = named or response.task_location
+    if not location:
+        return None
+    # it may be absolute, with a name that the BMC has for itself: only its path is asked for
+    place = urlsplit(urljoin(asked, str(location)))
+    path = f"{place.path}?{place.query}" if place.query else place.path
     if "TaskState" in content:
-        return parse_task(content)
-    location = response.task_location
-    return read_task(bmc, location) if location else None
+        return parse_task(content, path)
+    try:
+        return read_task(bmc, path)
+    except AssayError:
+        return RedfishTask(path)
 
 
 def read_task(bmc: RedfishSession, path: str) -> RedfishTask:
-    """Read one task; its state is Gone where the BMC no longer knows it. Raises AssayError."""
-    try:
-        return parse_task(bmc.get(path))
-    except BmcResourceMissing:
+    """Read one task, or its monitor, which says by its status how far the task is (DSP0266). Raises AssayError.
+
+    The state is Gone where the BMC no longer knows it.
+    """
+    response = bmc.request("get", path)
+    if response.status in (404, 410):
         return RedfishTask(path=path, state="Gone", message="the BMC no longer knows this task")
+    if response.status not in (200, 201, 202, 204):
+        error = error_for_response(response, "GET", path, bmc.where)
+        if response.status in _FAILED_REQUEST:
+            return RedfishTask(path=path, state="Exception", message=error.what)
+        raise error
+    content = bmc.read_body(response, path) if response.text.strip() else {}
+    if "TaskState" in content or "#Task." in str(content.get("@odata.type")):
+        return parse_task(content, path)
+    if len(content) == 1 and content.get("@odata.id", path) != path:
+        return read_task(bmc, str(content["@odata.id"]))
+    return RedfishTask(path=path, state="Running" if response.status == 202 else "Completed")
 
 
-def parse_task(resource: Mapping[str, Any]) -> RedfishTask:
-    """Return the task in a Redfish Task resource. Raises KeyError where it has no `@odata.id`."""
-    last = list_task_messages(resource)[-1:]
+def parse_task(resource: Mapping[str, Any], path: str = "") -> RedfishTask:
+    """Return the task in a Redfish Task resource, at `path` unless it names itself."""
+    last, state = list_task_messages(resource)[-1:], str(resource.get("TaskState") or "New")
     return RedfishTask(
-        path=str(resource["@odata.id"]),
-        state=str(resource.get("TaskState") or "New"),
+        path=str(resource.get("@odata.id") or path),
+        state=_SPELLING.get(state.lower(), state),
         status=str(resource.get("TaskStatus") or ""),
         percent=resource.get("PercentComplete"),
         message="".join(str(message.get("Message") or "") for message in last),

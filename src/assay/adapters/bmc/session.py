@@ -22,10 +22,12 @@ from redfish.messages.messages import RedfishPasswordChangeRequiredError
 from redfish.rest.v1 import InvalidCredentialsError, RestResponse, SessionCreationError
 
 from assay.adapters.bmc.errors import (
+    BmcAnswerLost,
     BmcLoginRefused,
     BmcPasswordChangeRequired,
     BmcResourceMissing,
     BmcUnreachable,
+    BmcUntrusted,
     describe_request_error,
     error_for_response,
 )
@@ -44,6 +46,9 @@ CLOSING_S = 5.0
 _MAX_PAGES = 100
 _ROOT = "/redfish/v1/"
 _SESSIONS = "/redfish/v1/SessionService/Sessions"
+BUSY_TIMES, BUSY_S = 4, 30.0
+"""So often and so long is a BMC waited for that says when it takes requests again."""
+RENEWED_FIX = "if a flash or a person renewed it, read its SHA-256 at the BMC itself, and declare it as bmc_fingerprint"
 CREDENTIALS_FIX = "name them: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or {vault: !vault …}"
 
 
@@ -256,16 +261,29 @@ class RedfishSession:
         if method != "get" and not of_any:
             self.require_own_machine()
         key = self._client.get_session_key()
-        response = self._send(method, path, timeout_s, request)
+        response = self._send_in_time(method, path, timeout_s, request)
         if response.status == 401 and (key or self._login_refused):
             with self._login_lock:
                 if self._client.get_session_key() == key:  # else another thread has just logged in
                     self._open_session()
+            response = self._send_in_time(method, path, timeout_s, request)
+        return response
+
+    def _send_in_time(self, method: str, path: str, timeout_s: float, request: Mapping[str, Any]) -> RestResponse:
+        """Send a request, again where the BMC had too many. One that is away (503) is waited for with an order only."""
+        for _ in range(BUSY_TIMES):
             response = self._send(method, path, timeout_s, request)
+            pause_s = response.retry_after
+            is_busy = response.status == 429 or (response.status == 503 and pause_s is not None and method != "get")
+            if not is_busy or (pause_s := min(pause_s or 1, BUSY_S)) >= self.time.left(BUSY_S + 1):
+                break
+            time.sleep(pause_s)
         return response
 
     def _send(self, method: str, path: str, timeout_s: float, request: Mapping[str, Any]) -> RestResponse:
         limit_s, began = self.time.left(timeout_s), time.monotonic()
+        if "headers" in request:  # the library changes them, and the request may be sent once more
+            request = {**request, "headers": dict(request["headers"])}
         with self._connection.cut_after(limit_s) as late:
             try:
                 response: RestResponse = getattr(self._client, method)(path, timeout=limit_s, **request)
@@ -277,7 +295,10 @@ class RedfishSession:
     def _no_answer(self, error: Exception, limit_s: float, *, late: bool) -> BmcUnreachable:
         self.time.note_silence()
         limit_s = self.time.name_limit(limit_s)
-        return BmcUnreachable(describe_request_error(error, limit_s, self._authority, late=late), where=self.where)
+        problem = describe_request_error(error, limit_s, self._authority, late=late)
+        if problem.startswith("its certificate"):
+            return BmcUntrusted(problem, where=self.where, fix=RENEWED_FIX)
+        return (BmcAnswerLost if self._connection.has_sent else BmcUnreachable)(problem, where=self.where)
 
     def read_body(self, response: RestResponse, path: str) -> Resource:
         """Return a response's JSON object."""

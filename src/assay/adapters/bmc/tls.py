@@ -7,6 +7,7 @@ received, it verifies nothing without a `cafile`, and it logs session tokens at 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import heapq
 import logging
 import os
@@ -19,7 +20,7 @@ from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from threading import Condition, Event, Lock, Thread, get_ident
-from typing import Any
+from typing import Any, cast
 
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -122,10 +123,34 @@ def format_url_host(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
+class CertificateNotPinned(ssl.SSLError):
+    """The service shows another certificate than the pinned one; `shown` is its SHA-256."""
+
+    def __init__(self, shown: str) -> None:
+        super().__init__(f"the pinned certificate is another one than {shown}")
+        self.shown = shown
+
+
+def require_pinned(certificate: bytes, fingerprint: str) -> None:
+    """Raise CertificateNotPinned unless a certificate (DER) or its public key has this SHA-256.
+
+    Who pins the key accepts each certificate that is renewed for it: only who has the private key can show one.
+    """
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+    from cryptography.x509 import load_der_x509_certificate
+
+    shown = hashlib.sha256(certificate).hexdigest()
+    if shown == fingerprint:
+        return
+    key = load_der_x509_certificate(certificate).public_key()
+    if hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest() != fingerprint:
+        raise CertificateNotPinned(f"sha256:{shown}")
+
+
 class DeadlineHttpAdapter(HTTPAdapter):
     """The connections of one client to one service, for `at_once` threads. A request that takes too long is cut.
 
-    `fingerprint` is the SHA-256 of the only certificate to accept, "" where the context decides.
+    `fingerprint` is the SHA-256 of the only certificate to accept, or of its key; "" where the context decides.
     """
 
     def __init__(self, context: ssl.SSLContext, fingerprint: str = "", at_once: int = 1) -> None:
@@ -139,7 +164,7 @@ class DeadlineHttpAdapter(HTTPAdapter):
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         """Make pools whose connections use our TLS context and are recorded."""
         super().init_poolmanager(*arguments, ssl_context=self._context, **options)
-        self.poolmanager.pool_classes_by_scheme = _make_pools(self._record_use)
+        self.poolmanager.pool_classes_by_scheme = _make_pools(self._record_use, self._fingerprint)
 
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:  # noqa: ARG002 — the signature is requests'
         """Use our TLS context only: requests loads no CAs of its own, and cannot turn verification off."""
@@ -148,7 +173,6 @@ class DeadlineHttpAdapter(HTTPAdapter):
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:  # noqa: ARG002 — the signature is requests'
         """Require a certificate that our context accepts, or the pinned one."""
         conn.cert_reqs = "CERT_NONE" if self._fingerprint else "CERT_REQUIRED"
-        conn.assert_fingerprint = self._fingerprint or None
 
     def send(self, request: Any, stream: bool = False, timeout: Any = None, *arguments: Any, **options: Any) -> Any:
         """Send a request. It connects within the seconds of `cut_after`: redfish names no limit for a login."""
@@ -160,6 +184,11 @@ class DeadlineHttpAdapter(HTTPAdapter):
         if thread in self._sockets:
             with contextlib.suppress(OSError):
                 socket.socket.shutdown(self._sockets[thread], socket.SHUT_RDWR)
+
+    @property
+    def has_sent(self) -> bool:
+        """Whether this thread's request had a connection, so that the service may have read it."""
+        return get_ident() in self._sockets
 
     def _record_use(self, used: socket.socket) -> None:
         self._sockets[get_ident()] = used
@@ -187,10 +216,16 @@ class DeadlineHttpAdapter(HTTPAdapter):
             self._limits.pop(thread, None)
 
 
-def _make_pools(on_use: Callable[[socket.socket], None]) -> dict[str, type[HTTPConnectionPool]]:
+def _make_pools(on_use: Callable[[socket.socket], None], fingerprint: str) -> dict[str, type[HTTPConnectionPool]]:
     """Return pool classes whose connections call `on_use` in the thread that uses them. HTTP is for this machine."""
 
     class Secure(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            if fingerprint:
+                require_pinned(cast(ssl.SSLSocket, self.sock).getpeercert(binary_form=True) or b"", fingerprint)
+                self.is_verified = True
+
         def request(self, *arguments: Any, **options: Any) -> None:
             on_use(_connect(self))
             super().request(*arguments, **options)
@@ -223,7 +258,7 @@ def normalize_fingerprint(text: str) -> str:
 
 @dataclass(frozen=True)
 class CertificateTrust:
-    """How a service proves who it is: `ca` is a PEM file, `fingerprint` the SHA-256 of the only accepted certificate.
+    """How a service proves who it is: `ca` is a PEM file, `fingerprint` the SHA-256 of its certificate or its key.
 
     With neither, the system's CAs decide. A fingerprint has 64 hexadecimal digits and is checked right after the
     handshake, before a request is sent.

@@ -19,7 +19,7 @@ from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 FirmwareReset = Literal["none", "bmc", "host", "ac"]
-FirmwarePush = Literal["simple", "multipart"]
+FirmwarePush = Literal["simple", "multipart", "http"]
 FIRMWARE_TARGET = r"^([0-9a-f]{4}(:[0-9a-f]{4})?|iana:\d+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$"
 """A vendor, or a vendor and a device, of PCI; a vendor's number of IANA; a GUID."""
 

@@ -184,8 +184,9 @@ class NodeSettings(BaseModel):
     - `fabric_discover`: the argv that discovers the fabric. `fabric_facts`: the argv of each command that describes
       the fabric's ports, by name (`errors`: ibqueryerrors). `pdu`: the PDU, or the pair of PDUs, that feeds the node.
     - `bmc_port`: the BMC's port for HTTPS. `bmc_credentials`: where its `user:password` is. `bmc_ca`: the file of the
-      authority that signed its certificate. `bmc_fingerprint`: the SHA-256 of its certificate. `bmc_system`: the Id of
-      the node's system, where the BMC shows its serial number on none, or on several.
+      authority that signed its certificate. `bmc_fingerprint`: the SHA-256 of its certificate, or of its public key
+      (DER): then one that a flash renews for the same key is accepted. `bmc_system`: the Id of the node's system, where
+      the BMC shows its serial number on none, or on several.
     - `fabric`: the design of its adapters. `lifecycle_start`: the state of a new node. `service_import`: nodes that
       serve already.
       `boot_image`: the Image that it boots. `node_network`: its links, for cloud-init. `endorsement_key_sha256`: the

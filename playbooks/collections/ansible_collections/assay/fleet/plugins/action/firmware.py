@@ -23,6 +23,7 @@ from assay.fleetkit import (
     hold_node_lock,
     make_bmc_connector,
     preload_fleet,
+    report_failure,
     report_planned,
     report_stages,
     require_effect,
@@ -78,7 +79,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
             with hold_node_lock(find_home(fleet.root).folder, node.name, arguments["deadline_s"]):
                 update_stages(work, stages, done, playbook)
         except AssayError as error:
-            return report_stages(done) | {"failed": True, "msg": str(error)}
+            return report_failure(work, done, error)
         return report_stages(done)
 
 
