@@ -37,6 +37,6 @@ def test_a_busy_node_that_flaps_is_cordoned_and_opened_once_then_held_for_a_pers
     ledger.close()
     assert (actions.count("cordon"), actions.count("uncordon")) == (3, 1)
     assert f"faults of {NODE} come and go" in assay(home, "tickets")
-    explained = assay(home, "explain", NODE)
+    explained = assay(home, "explain", NODE) + assay(home, "explain", NODE, "--full")
     assert "came and went 4 times in 168 h while the node waited" in explained
     assert "lemon score 2.25 of 24" in explained

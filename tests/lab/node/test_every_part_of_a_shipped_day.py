@@ -24,8 +24,11 @@ from assay.validate.active.burn_in_windows import measure_unit
 from tests.support.places import ROOT
 
 SHIPPED = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "specs/burnin").glob("*.yaml"))]
+OF_A_SITE = {"shared_storage", "site_training"}
+"""Parts that run where a site declares its storage or its training."""
 PARTS = sorted(
     {part for plan in SHIPPED for phase in plan["phases"] for part in [*phase["parts"], *phase.get("beside", [])]}
+    - OF_A_SITE
 )
 GPUS = [f"gpu{index}" for index in range(8)]
 

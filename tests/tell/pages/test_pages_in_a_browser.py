@@ -94,6 +94,7 @@ def test_a_rule_leads_to_its_line(site: Site, browser: Any) -> None:
 
     page = browser.new_page(extra_http_headers=site.reader)
     page.goto(f"{site.url}/nodes/n0007")
+    page.get_by_text("Decisions", exact=True).click()
     page.locator(".chain a").first.click()
     expect(page.locator("li:target")).to_contain_text("catastrophic-again")
     page.close()

@@ -119,7 +119,7 @@ def _add_lemon_branch(tree: Tree, lemon: LemonStatus) -> None:
         branch.add(f"[dim]and {len(lemon.reasons) - MAX_REASONS_SHOWN} earlier, see --format json[/]")
 
 
-INCIDENTS_SHOWN, SEEN_SHOWN, DONE_SHOWN = 3, 4, 6
+INCIDENTS_SHOWN, SEEN_SHOWN, DONE_SHOWN, NOTES_SHOWN = 3, 4, 6, 8
 
 
 def list_explanation_lines(answer: ExplainAnswer, notes: Iterable[str], now: datetime) -> Iterator[tuple[str, str]]:
@@ -143,11 +143,13 @@ def list_explanation_lines(answer: ExplainAnswer, notes: Iterable[str], now: dat
         yield "asked", f"{request.who} asked for {request.to} at {format_minute(request.at)}: {request.reason}"
     if unknown := answer.jobs_unknown:
         yield "jobs", f"not known since {format_minute(unknown.since)}: {unknown.reason}"
+    if answer.pending and answer.pending.because and not answer.incidents:
+        yield "waits", answer.pending.because[0].text
     if answer.next.who and not answer.held:
         yield "next", answer.next.line
     if answer.back:
         yield "back", answer.back
-    yield from _label("now", [*answer.returned, *notes], SEEN_SHOWN)
+    yield from _label("now", [*answer.returned, *notes], NOTES_SHOWN)
 
 
 def _label(label: str, lines: Sequence[str], most: int) -> Iterator[tuple[str, str]]:

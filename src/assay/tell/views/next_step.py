@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from assay.decide.moves.held_answers import BREAKER_CAUSE
 from assay.decide.moves.manual_moves import SCHEDULER_SILENT
+from assay.decide.moves.proposals import FOREIGN_NOTE
 from assay.decide.state.node_state import NodeState, PendingDecision
 from assay.model.decision import HELD_RULE
 from assay.model.facts import fact
@@ -98,6 +99,8 @@ def find_next_step(state: NodeState, policy: LifecyclePolicy | None, tickets: Ma
     if declared is not None and declared.final:
         return NOTHING_NEXT
     ticket, serves = next(iter(tickets), ""), declared is not None and declared.in_service
+    if state.note.startswith(FOREIGN_NOTE):
+        return NextStep("whoever closed the node", "open it when the work is done", state.note, ticket)
     if waiting := find_waiting_decision(state, serves=serves):
         return NextStep(*WAITS[waiting.blocker], waiting.why, ticket)
     if ticket:
