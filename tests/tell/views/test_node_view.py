@@ -32,15 +32,10 @@ def rebooted(paper: Paper) -> Paper:  # noqa: F811
     return paper
 
 
-def decisions(paper: Paper) -> list[LedgerEntry]:  # noqa: F811
-    return [entry for entry in paper.log.values() if entry.kind == "decision" and entry.node == "n1"]
-
-
-def test_stays_have_their_reasons_and_times(rebooted: Paper) -> None:
-    first, second = list_stays(rebooted.story("n1"), decisions(rebooted))
+def test_stays_have_their_times(rebooted: Paper) -> None:
+    first, second = list_stays(rebooted.story("n1"))
     assert (first.state, first.until) == ("production", second.since)
     assert (second.state, second.until) == ("production-reboot", "")
-    assert "gpu.xid.79" in second.reason
     path = make_state_path([first, second], rebooted.now)
     assert path.taken == {("production", "production-reboot")}
     assert path.notes["production"] == "5 h"

@@ -1,4 +1,4 @@
-"""`assay explain NODE`: why a node is in its state, as a chain of evidence; in a terminal, as a tree."""
+"""`assay explain NODE`: why a node is in its state, as a chain of evidence."""
 
 from __future__ import annotations
 
@@ -24,105 +24,20 @@ from assay.tell.customer.customer_explanation import (
     read_customer_situation,
 )
 from assay.tell.views.burn_in_status import format_burn_in
-from assay.tell.views.node_explanation import (
-    ExplainAnswer,
-    ExplainedDecision,
-    LemonStatus,
-    explain_node,
-    format_agent,
-    format_notes,
-)
+from assay.tell.views.node_explanation import ExplainAnswer, ExplainedDecision, explain_node, format_agent, format_notes
 from assay.tell.views.node_sync import format_node_sync
 from assay.tell.views.trust_view import format_node_trust
 
 if TYPE_CHECKING:
     from rich.table import Table
-    from rich.tree import Tree
-
-
-MAX_REASONS_SHOWN = 5
-_EFFECT_TEXTS = {"intent": "started", "done": "done, not yet verified", "unknown": "ended with unknown result"}
-_EFFECT_COLOURS = {"verified": "green", "failed": "red", "unknown": "yellow"}
-_RECORD_TEXTS = {
-    "ticket": "a technician was asked for",
-    "cordon": "[yellow]cordoned[/]",
-    "withdraw": "the pending transition was withdrawn",
-    "release": "the hold ended",
-}
-
-
-def build_explanation_tree(answer: ExplainAnswer, notes: Iterable[str]) -> Tree:
-    """Return the answer as a tree: who holds the node, what it waits for, and its decisions with their causes."""
-    from rich.tree import Tree
-
-    from assay.cli.output import escape
-
-    since = f"since {format_second(answer.since)}: {escape(answer.because)}"
-    tree = Tree(f"[bold]{escape(answer.node)}[/] is in [bold]{escape(answer.state)}[/] {since}")
-    if hold := answer.held:
-        until = f" until {format_second(hold.until)} UTC" if hold.until else ""
-        tree.add(f"[yellow]held by {escape(hold.who)}[/] since {format_second(hold.at)}{until}: {escape(hold.reason)}")
-    if request := answer.asked:
-        who, reason = escape(request.who), escape(request.reason)
-        tree.add(f"[yellow]{who} asked for {escape(request.to)}[/] at {format_second(request.at)}: {reason}")
-    if pending := answer.pending:
-        next_ = "stays cordoned" if pending.to == answer.state else f"will go to {escape(pending.to)}"
-        tree.add(f"[yellow]{next_}[/], waits for {escape(', '.join(pending.blockers))}")
-    if unknown := answer.jobs_unknown:
-        tree.add(f"[yellow]jobs unknown[/] since {format_second(unknown.since)}: {escape(unknown.reason)}")
-    for decision in answer.chain:
-        _add_causes(tree.add(_format_headline(decision)), decision)
-    for note in [*answer.returned, *notes]:
-        tree.add(f"[yellow]now[/] {escape(note)}")
-    if answer.lemon and answer.lemon.points:
-        _add_lemon_branch(tree, answer.lemon)
-    return tree
-
-
-def _format_headline(decision: ExplainedDecision) -> str:
-    at = format_second(decision.at)
-    if decision.timing == "record":
-        if decision.remedy == "wait":
-            return f"{at}  [yellow]not yet to {decision.to_state}[/]"
-        return f"{at}  {_RECORD_TEXTS.get(decision.remedy, 'recorded, no action')}"
-    if decision.from_state == decision.to_state:
-        return f"{at}  [bold]{decision.remedy}[/], the state stays"
-    arrow = f"[bold]{decision.from_state} → {decision.to_state}[/]"
-    return f"{at}  {arrow}{' when idle' if decision.timing == 'pending' else ''}"
-
-
-def _add_causes(branch: Tree, decision: ExplainedDecision) -> None:
-    from assay.cli.output import escape
-
-    for cause in decision.because:
-        leaf = branch.add(f"[dim]because of[/] {cause.kind}: {escape(cause.text)}")
-        if (outcome := cause.outcome) and outcome.evidence:
-            at = format_second(outcome.evidence_at)
-            leaf.add(f"[dim]evidence {outcome.evidence[:12]} of {at}, run {outcome.run}[/]")
-    branch.add(f"[dim]by the rule[/] {escape(decision.rule)}")
-    for effect in decision.effects:
-        colour = _EFFECT_COLOURS.get(effect.standing, "dim")
-        reason = f": {escape(effect.reason)}" if effect.reason else ""
-        text = _EFFECT_TEXTS.get(effect.standing, effect.standing)
-        branch.add(f"[dim]effect[/] {effect.action} [{colour}]{text}[/] {format_second(effect.at)}{reason}")
-
-
-def _add_lemon_branch(tree: Tree, lemon: LemonStatus) -> None:
-    from assay.cli.output import escape
-
-    verdict = "; [red]a lemon[/]: its next fault goes to people" if lemon.is_lemon else ""
-    branch = tree.add(f"{escape(lemon.summary)}{verdict}")
-    for reason in lemon.reasons[-MAX_REASONS_SHOWN:]:
-        because = f": {escape(reason.because)}" if reason.because else ""
-        branch.add(f"[dim]{reason.weight:g} for[/] {reason.what}, {format_minute(reason.at)}{because}")
-    if len(lemon.reasons) > MAX_REASONS_SHOWN:
-        branch.add(f"[dim]and {len(lemon.reasons) - MAX_REASONS_SHOWN} earlier, see --format json[/]")
 
 
 INCIDENTS_SHOWN, SEEN_SHOWN, DONE_SHOWN, NOTES_SHOWN = 3, 4, 6, 8
 
 
-def list_explanation_lines(answer: ExplainAnswer, notes: Iterable[str], now: datetime) -> Iterator[tuple[str, str]]:
+def list_explanation_lines(
+    answer: ExplainAnswer, notes: Iterable[str], now: datetime, *, is_full: bool = False
+) -> Iterator[tuple[str, str]]:
     """Yield what a person asks first, each with its label: what broke, since when, why, what was done, who acts."""
     because = "" if answer.incidents else f": {answer.because}"
     yield answer.node, f"{answer.state} since {format_minute(answer.since)} ({format_ago(answer.since, now)}){because}"
@@ -136,6 +51,17 @@ def list_explanation_lines(answer: ExplainAnswer, notes: Iterable[str], now: dat
             yield from _label("done", steps[-DONE_SHOWN:], DONE_SHOWN)
     if (more := len(answer.incidents) - INCIDENTS_SHOWN) > 0:
         yield "", f"and {more} more incidents: --format json"
+    yield from _list_next_lines(answer)
+    if is_full and (lemon := answer.lemon) and lemon.points:
+        yield "cost", f"{lemon.summary}{'; a lemon: its next fault goes to people' if lemon.is_lemon else ''}"
+    lines = [*answer.returned, *notes]
+    yield from _label("now", lines, len(lines) if is_full else NOTES_SHOWN)
+    for decision in answer.chain if is_full else ():
+        yield from _label("decided", [*_list_decision_lines(decision)])
+
+
+def _list_next_lines(answer: ExplainAnswer) -> Iterator[tuple[str, str]]:
+    """Yield what people ordered, who acts next, and when the node is back."""
     if hold := answer.held:
         until = f" until {format_minute(hold.until)}" if hold.until else ""
         yield "hold", f"held by {hold.who} since {format_minute(hold.at)}{until}: {hold.reason}"
@@ -149,13 +75,25 @@ def list_explanation_lines(answer: ExplainAnswer, notes: Iterable[str], now: dat
         yield "next", answer.next.line
     if answer.back:
         yield "back", answer.back
-    yield from _label("now", [*answer.returned, *notes], NOTES_SHOWN)
 
 
-def _label(label: str, lines: Sequence[str], most: int) -> Iterator[tuple[str, str]]:
+def _list_decision_lines(decision: ExplainedDecision) -> Iterator[str]:
+    """Yield what was decided and when, then its causes with their evidence, its rule and its effects."""
+    yield f"{format_second(decision.at)}  {decision.text}"
+    for cause in decision.because:
+        yield f"  because of {cause.kind}: {cause.text}"
+        if (outcome := cause.outcome) and outcome.evidence:
+            yield f"    evidence {outcome.evidence[:12]} of {format_second(outcome.evidence_at)}, run {outcome.run}"
+    yield f"  by the rule {decision.rule}"
+    for effect in decision.effects:
+        reason = f": {effect.reason}" if effect.reason else ""
+        yield f"  effect {effect.action} {effect.standing} {format_second(effect.at)}{reason}"
+
+
+def _label(label: str, lines: Sequence[str], most: int | None = None) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(lines[:most]):
         yield "" if number else label, line
-    if more := len(lines[most:]):
+    if more := len(lines) - len(lines[:most]):
         yield "", f"and {more} more: --full"
 
 
@@ -170,9 +108,7 @@ def explain(
     node: Annotated[
         str, typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The node.", show_default=False)
     ],
-    is_full: Annotated[
-        bool, typer.Option("--full", help="Show the decisions, as a tree with all their causes.")
-    ] = False,
+    is_full: Annotated[bool, typer.Option("--full", help="Add the decisions with all their causes.")] = False,
     last: Annotated[
         int, typer.Option("--last", metavar="N", min=0, help="With --full or JSON: the last N decisions; 0 for all.")
     ] = 8,
@@ -195,8 +131,8 @@ def explain(
     Then show what its state still requires, failures that decide nothing (known issues, observed checks), what differs
     from the fleet repository (`assay sync`), its burn-in, and how far the active rollout is with the node.
 
-    --full shows the decisions instead, each with its causes, the policy's rule and the actions; how far automation may
-    go; the state of its agent; and its lemon score: what it has cost in its life, and why.
+    --full adds the decisions, each with its causes, the policy's rule and the actions; how far automation may go; the
+    state of its agent; and its lemon score: what it has cost in its life.
 
     For a customer, show in plain words what happened, what it means, what is being done, and when the node should be
     back.
@@ -260,14 +196,12 @@ def _show(
 
     trust = format_node_trust(answer.trust)
     notes = [*burn_in, *format_notes(answer, now), *(format_node_sync(answer.sync) if answer.sync else ())]
+    agent = [format_agent(answer.agent, now)] if answer.agent else []
+    shown = [*trust, *notes, *agent] if is_full else [*trust[1:], *notes]
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
-    if is_full:
-        agent = [format_agent(answer.agent, now)] if answer.agent else []
-        console.print(build_explanation_tree(answer, [*notes, *agent, *trust]))
-    else:
-        console.print(_make_grid(list_explanation_lines(answer, [*trust[1:], *notes], now)))
+    console.print(_make_grid(list_explanation_lines(answer, shown, now, is_full=is_full)))
 
 
 def _make_grid(lines: Iterable[tuple[str, str]]) -> Table:

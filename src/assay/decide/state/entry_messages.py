@@ -271,28 +271,31 @@ def _format_reasons(decision: DecisionEntry) -> str:
 
 
 def _format_decision(decision: DecisionEntry, _: str) -> str:
-    reasons, rule = _format_reasons(decision), f"[{decision.rule}]"
+    return f"{describe_decision(decision)}: {_format_reasons(decision)}  [{decision.rule}]"
+
+
+def describe_decision(decision: DecisionEntry) -> str:
+    """Return what was decided, without the reasons."""
     move = f"{decision.from_state} → {decision.to_state}"
     waits = f", waits for {', '.join(decision.blockers)}" if decision.blockers else ""
     match decision.timing, decision.remedy:
         case "record", "ticket":
-            return f"asks for a technician: {reasons}  {rule}"
+            return "asks for a technician"
         case "record", "cordon":
-            again = "" if any(cause.kind == STATE_CAUSE for cause in decision.causes) else " again"
-            return f"closes the node{again}: {reasons}  {rule}"
+            return f"closes the node{'' if any(cause.kind == STATE_CAUSE for cause in decision.causes) else ' again'}"
         case "record", "configure":
-            return f"gets its settings where it is: {reasons}  {rule}"
+            return "gets its settings where it is"
         case "record", "configure-idle":
-            return f"gets its settings where it is, without a job: {reasons}  {rule}"
+            return "gets its settings where it is, without a job"
         case "record", "wait" if decision.from_state == decision.to_state:
-            return f"does not get its settings yet{waits}: {reasons}  {rule}"
+            return f"does not get its settings yet{waits}"
         case "record", "wait":
-            return f"does not go to {decision.to_state} yet: {reasons}  {rule}"
+            return f"does not go to {decision.to_state} yet"
         case "record", _:
-            return f"noted: {reasons}  {rule}"
+            return "noted"
         case "pending", _:
-            return f"{move} when idle{waits}: {reasons}  {rule}"
-    return f"{move} at once: {reasons}  {rule}"
+            return f"{move} when idle{waits}"
+    return f"{move} at once"
 
 
 def _format_fault(seen: fault.FaultEntry, _: str) -> str:

@@ -24,7 +24,7 @@ from assay.model.specs.customers import SINCE, FaultCustomerWords, StateCustomer
 from assay.model.specs.fault_relations import FaultRelations
 from assay.model.text.lists import format_list
 from assay.model.timestamps import format_minute, format_time, parse_time
-from assay.tell.views.expected_return import describe_return
+from assay.tell.views.expected_return import describe_return, format_moment
 from assay.tell.views.next_step import find_waiting_decision
 
 if TYPE_CHECKING:
@@ -226,8 +226,8 @@ def _list_told_incidents(situation: CustomerSituation, causes: Iterable[Decision
     relations = catalog.fault_relations if catalog else FaultRelations()
     listed = list_incidents(relations, state, failures)
     named |= {failure.id for failure in failures}
-    told = [each for each in listed if any(symptom.id in named for symptom in each.symptoms)]
-    yield from sorted(told, key=lambda incident: (SEVERITIES.index(incident.severity), incident.first_seen))
+    causing = [each for each in listed if any(symptom.id in named for symptom in each.symptoms)]
+    yield from sorted(causing, key=lambda incident: (SEVERITIES.index(incident.severity), incident.first_seen))
 
 
 def _describe_event(
@@ -239,10 +239,10 @@ def _describe_event(
         when = f"since {format_minute(situation.unread_since)}" if situation.unread_since else "yet"
         return f"We have not read the node {when}, and do not know how it is."
     if not situation.in_service:
-        said = f"The node left service at {_format(absence.began_at)}" if absence else ""
-        said = said or f"The node is new, and known since {format_minute(state.enrolled_at)}"
+        event = f"The node left service at {format_moment(absence.began_at)}" if absence else ""
+        event = event or f"The node is new, and known since {format_minute(state.enrolled_at)}"
         because = _name_incidents(situation, incidents) or _describe_other_reason(situation, causes)
-        return f"{said}{because}."
+        return f"{event}{because}."
     if waits == "rack":
         return "Its rack works as one machine, and too many other nodes of the rack are out of service."
     if state.pending:
@@ -252,7 +252,7 @@ def _describe_event(
     if _is_harmed(situation):
         return f"The node is in service with a fault{_name_incidents(situation, incidents)}."
     if absence and absence.ended_at:
-        out = f"it was out of service from {_format(absence.began_at)} to {_format(absence.ended_at)}"
+        out = f"it was out of service from {format_moment(absence.began_at)} to {format_moment(absence.ended_at)}"
         return f"The node is in service; {out}{_name_incidents(situation, incidents)}."
     return f"The node is in service, since {format_minute(state.since)}."
 
@@ -271,9 +271,9 @@ def _name_incidents(situation: CustomerSituation, incidents: Sequence[Incident])
     parts = [name for symptom in (each.work for each in alike) if (name := name_part(symptom.part))]
     where = f" ({format_list(dict.fromkeys(parts), MAX_TOLD)})" if parts else ""
     more = f", and {len(rest)} more {'fault' if len(rest) == 1 else 'faults'}" if rest else ""
-    first = format_minute(min((each.first_seen for each in alike), key=parse_time))
-    seen = "" if situation.absence and first == _format(situation.absence.began_at) else f", first seen at {first}"
-    return f": {happened}{where}{seen}{more}"
+    seen_at, absence = min(parse_time(each.first_seen) for each in alike), situation.absence
+    is_new = absence is None or format_moment(absence.began_at) != format_moment(seen_at)
+    return f": {happened}{where}{f', first seen at {format_moment(seen_at)}' if is_new else ''}{more}"
 
 
 def _describe_other_reason(situation: CustomerSituation, causes: Iterable[DecisionCause]) -> str:
@@ -358,7 +358,3 @@ def name_part(part: str) -> str:
         if match := pattern.fullmatch(part.lower()):
             return name.format(match[1])
     return ""
-
-
-def _format(at: datetime) -> str:
-    return format_minute(format_time(at))

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from assay.act.orders.orders import describe_wait, list_rollout_orders
 from assay.act.tickets.ticket_updates import FABRIC_SCAN
+from assay.decide.moves.held_answers import list_open_breakers
 from assay.model.errors import AssayError
 from assay.model.outcome import RecordedOutcome
 from assay.model.page import SIZE, group_rows
@@ -30,7 +31,7 @@ from assay.tell.views.fleet import (
     list_cells,
     select_rack_tickets,
 )
-from assay.tell.views.fleet_news import build_fleet_news, list_pool_breakers
+from assay.tell.views.fleet_news import build_fleet_news
 from assay.tell.views.idle_coverage import AGES, NEVER
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
 from assay.tell.views.node_measurements import DAYS
@@ -115,7 +116,7 @@ def render_pool_page(records: LiveRecords, request: PageRequest) -> str | None:
         zoom=find_zoom(view),
         specs=sorted({node.spec for node in members}),
         profiles=sorted({node.profile for node in members}),
-        breakers=list_pool_breakers(states, name),
+        breakers=list_open_breakers(state for state in states if state.pool == name),
         waiting=[cell for cell in cells if cell.pool == name and cell.standing not in ("serving", "gone")],
     )
 

@@ -39,8 +39,8 @@ def describe_return(
         return until if is_ahead else _say_unknown("our staff must release the node first")
     condition = (declared.for_customers.back if declared else "") or GENERAL_CONDITION
     absence = next(iter(list_absences(state, policy.states_in_service)[-1:]), None) if policy else None
-    if policy and absence and (known := estimate_return(state, policy, absence.first_state, others, now)):
-        return _describe_estimate(known, absence, condition, now)
+    if policy and absence and (estimate := estimate_return(state, policy, absence.first_state, others, now)):
+        return _describe_estimate(estimate, absence, condition, now)
     return _describe_deadline(state, policy.states, declared, condition, now) if policy else _say_unknown(condition)
 
 
@@ -77,8 +77,8 @@ def _find_latest_end(pending: PendingDecision, now: datetime) -> str:
     """Return when the last awaited job ends at the latest, "" unless that is known of every job."""
     matches = [_LATEST_END.search(blocker) for blocker in pending.blockers]
     ends = [parse_time(match[1]) for match in matches if match]
-    known = bool(ends) and len(ends) == len(pending.blockers) and max(ends) > now
-    return _format(max(ends)) if known else ""
+    is_known = bool(ends) and len(ends) == len(pending.blockers) and max(ends) > now
+    return format_moment(max(ends)) if is_known else ""
 
 
 def _describe_cases(estimate: AbsenceEstimate) -> str:
@@ -94,12 +94,12 @@ def _describe_cases(estimate: AbsenceEstimate) -> str:
 def _describe_estimate(estimate: AbsenceEstimate, absence: ServiceAbsence, condition: str, now: datetime) -> str:
     cases = _describe_cases(estimate)
     half, most = (absence.began_at + span if span else None for span in (estimate.half, estimate.most))
-    said = f"{cases[:1].upper()}{cases[1:]}"
+    sentence = f"{cases[:1].upper()}{cases[1:]}"
     if most and most <= now:
-        return f"{said}; this one takes longer. {_say_unknown(condition)}"
+        return f"{sentence}; this one takes longer. {_say_unknown(condition)}"
     if half and half > now:
-        return f"{said}: by {_format(half)}{f', or {_format(most)}' if most else ''}."
-    return f"{said}: by {_format(most)}." if most else f"{said}. {_say_unknown(condition)}"
+        return f"{sentence}: by {format_moment(half)}{f', or {format_moment(most)}' if most else ''}."
+    return f"{sentence}: by {format_moment(most)}." if most else f"{sentence}. {_say_unknown(condition)}"
 
 
 def _describe_deadline(
@@ -117,8 +117,8 @@ def _describe_deadline(
     if since + hours(declared.deadline.hours) <= now:
         return f"It takes longer than planned. {_say_unknown(condition)}"
     soaked = since + hours(declared.soak_hours)
-    earliest = f", not before {_format(soaked)}" if soaked > now else ""
-    return f"It should be back by {_format(since + allowed)} if its tests pass, else later{earliest}."
+    earliest = f", not before {format_moment(soaked)}" if soaked > now else ""
+    return f"It should be back by {format_moment(since + allowed)} if its tests pass, else later{earliest}."
 
 
 def _sum_deadlines(states: Mapping[str, LifecycleState], first: str) -> timedelta | None:
@@ -137,5 +137,6 @@ def _say_unknown(condition: str) -> str:
     return f"When it is back is not known yet: {condition}."
 
 
-def _format(at: datetime) -> str:
+def format_moment(at: datetime) -> str:
+    """Return a time to the minute."""
     return format_minute(format_time(at))

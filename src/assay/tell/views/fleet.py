@@ -19,8 +19,7 @@ from assay.tell.views.node_status import STANDINGS, Standing, find_standing
 class NodeOnMap:
     """One node on the map. `since` is ISO 8601 UTC, `reason` that of its state; both "" if it was never observed.
 
-    `has_fault`: a fault is open that no repair has answered. `waits_for` are the jobs that it waits for. `unjudged`:
-    how many of its errors no class of faults has.
+    `has_fault`: a fault is open that no repair has answered. `unjudged`: how many of its errors no class of faults has.
     """
 
     name: str
@@ -33,7 +32,6 @@ class NodeOnMap:
     since: str = ""
     reason: str = ""
     has_fault: bool = False
-    waits_for: tuple[str, ...] = ()
     unjudged: int = 0
 
 
@@ -118,10 +116,7 @@ def _make_cell(
         return NodeOnMap(*place, find_standing(None, None))
     standing = find_standing(state, policies.get(state.state), is_unread=is_unread)
     has_fault = any(fault.is_open and not state.is_repaired(fault) for fault in state.faults)
-    blockers = state.pending.blockers if state.pending else ()
-    return NodeOnMap(
-        *place, standing, state.state, state.since, state.note or state.reason, has_fault, blockers, state.unjudged
-    )
+    return NodeOnMap(*place, standing, state.state, state.since, state.note or state.reason, has_fault, state.unjudged)
 
 
 def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilter = NO_FILTER) -> FleetView:

@@ -89,11 +89,6 @@ def build_fleet_news(
     )
 
 
-def list_pool_breakers(states: Iterable[NodeState], pool: str) -> list[OpenBreaker]:
-    """Return the open breaker of a pool, if there is one."""
-    return list_open_breakers(state for state in states if state.pool == pool)
-
-
 def _list_changes(states: Iterable[NodeState], serving: frozenset[str], since: str) -> Iterator[StateChange]:
     moved: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     newest: dict[tuple[str, str], str] = {}
@@ -137,6 +132,6 @@ def _list_waiting(
             by_who[step.who].append((state.node, step))
     for who, steps in by_who.items():
         shared = steps[0][1].task if len({step.task for _, step in steps}) == 1 else ""
-        yield WaitingNodes(who, shared, tuple((node, step.why if shared else step.task) for node, step in steps))
+        yield WaitingNodes(who, shared, tuple((node, step.detail if shared else step.task) for node, step in steps))
     if unseen := tuple((cell.name, "") for cell in cells if cell.standing == "unseen"):
         yield WaitingNodes("assay", "observe the node for the first time", unseen)

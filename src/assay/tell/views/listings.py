@@ -17,11 +17,7 @@ from assay.model.entries.node_entries import TransitionEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.evidence_store import EvidenceStore
-from assay.tell.customer.customer_explanation import (
-    CustomerExplanation,
-    explain_to_customer,
-    read_customer_situation,
-)
+from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer, read_customer_situation
 from assay.tell.views.incident_story import NO_STORY, read_stories
 from assay.tell.views.node_explanation import ExplainAnswer, describe_node_status, explain_node
 from assay.tell.views.node_status import NodeStatus

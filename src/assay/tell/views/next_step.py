@@ -34,7 +34,7 @@ class WaitingDecision(NamedTuple):
 
     blocker: Blocker
     to: str
-    why: str
+    detail: str
 
 
 @fact
@@ -45,7 +45,7 @@ class NextStep:
     """Who; "" if nothing waits."""
     task: str
     """What they do."""
-    why: str
+    detail: str
     """Why, or what exactly it waits for; "" if the task says all."""
     ticket: str
     """The id of its ticket; "" without one."""
@@ -54,7 +54,7 @@ class NextStep:
     def line(self) -> str:
         """The step in one line."""
         ticket = f", ticket {self.ticket[:8]}" if self.ticket else ""
-        return f"{self.who}: {self.task}{f' ({self.why})' if self.why else ''}{ticket}"
+        return f"{self.who}: {self.task}{f' ({self.detail})' if self.detail else ''}{ticket}"
 
 
 NOTHING_NEXT = NextStep("", "", "", "")
@@ -102,7 +102,7 @@ def find_next_step(state: NodeState, policy: LifecyclePolicy | None, tickets: Ma
     if state.note.startswith(FOREIGN_NOTE):
         return NextStep("whoever closed the node", "open it when the work is done", state.note, ticket)
     if waiting := find_waiting_decision(state, serves=serves):
-        return NextStep(*WAITS[waiting.blocker], waiting.why, ticket)
+        return NextStep(*WAITS[waiting.blocker], waiting.detail, ticket)
     if ticket:
         return NextStep("technicians", tickets[ticket], "", ticket)
     if serves:

@@ -14,6 +14,7 @@ from assay.act.loop.projections import read_unknown_jobs
 from assay.decide.drift.sync_report import NodeSync
 from assay.decide.moves.held_answers import OpenBreaker
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.decide.state.entry_messages import describe_decision
 from assay.decide.state.lemon_score import LemonReason
 from assay.decide.state.node_state import EffectRecord, NodeState
 from assay.model.decision import DecisionCause, DecisionTiming
@@ -117,6 +118,8 @@ class ExplainedDecision:
     """The state before."""
     to_state: str = shown("to")
     """The state after."""
+    text: str
+    """What was decided, in a line."""
     timing: DecisionTiming
     """Immediate, pending (it waits until the node is idle) or record (it moves nothing)."""
     rule: str
@@ -268,6 +271,7 @@ def build_decision_chain(
             ExplainedDecision,
             decision,
             at=entry.at,
+            text=describe_decision(decision),
             because=tuple(_explain_cause(ledger, catalog, state, cause) for cause in decision.causes),
             effects=tuple(effect for effect in state.effects if effect.decision == decision.decision),
         )
@@ -407,8 +411,10 @@ def format_notes(answer: ExplainAnswer, now: datetime) -> Iterator[str]:
         yield from format_node_rollout(answer.rollout)
     for fault in (fault for fault in answer.new_faults if fault.severity == "informational"):
         times = f", {fault.count} times" if fault.count > 1 else ""
-        told = f"recorded, and asks for nothing: {fault.happened} ({fault.fault_class} on {fault.subject}){times}"
-        yield f"not judged{times}, no class has it: {fault.detail}" if fault.fault_class == NOT_JUDGED else told
+        if fault.fault_class == NOT_JUDGED:
+            yield f"not judged{times}, no class has it: {fault.detail}"
+        else:
+            yield f"recorded, and asks for nothing: {fault.happened} ({fault.fault_class} on {fault.subject}){times}"
     if held := answer.breaker:
         count = format_count(len(held.nodes), "node")
         yield f"the breaker of pool {held.pool} holds its answer back, with {count}; to clear it: {held.clear}"

@@ -13,11 +13,9 @@ from itertools import pairwise
 
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, project_node_assets
 from assay.decide.state.entry_messages import EntryFormatter
-from assay.decide.state.node_projection import describe_causes
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.policy_graph import StatePath, draw_path_svg
 from assay.model.entries.assets import PartsSeenEntry
-from assay.model.entries.node_entries import DecisionEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
@@ -43,13 +41,11 @@ WINDOW = timedelta(days=3)
 
 @dataclass(frozen=True, slots=True)
 class StateStay:
-    """A stay in one state. `until` is "" for the present one; `reason` is what led there, `rule` `file:line name`."""
+    """A stay in one state. `until` is "" for the present one."""
 
     state: str
     since: str
     until: str
-    reason: str = ""
-    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +57,13 @@ class TimelineItem:
     text: str
 
 
-def list_stays(state: NodeState, decisions: Iterable[LedgerEntry]) -> list[StateStay]:
-    """Return the stays of a node, oldest first. `decisions` are its entries of that kind."""
-    made = {entry.id: DecisionEntry.read(entry) for entry in decisions}
-    causes = {decision.decision: describe_causes(decision.causes) for decision in made.values()}
+def list_stays(state: NodeState) -> list[StateStay]:
+    """Return the stays of a node, oldest first."""
     moves = state.transitions
-    begins = [(moves[0].origin if moves else state.state, state.enrolled_at, "", "")]
-    begins += [(move.target, move.at, causes.get(move.decision, ""), move.rule) for move in moves]
-    ends = [*(at for _, at, _, _ in begins[1:]), ""]
-    return [
-        StateStay(name, at, until, reason, rule) for (name, at, reason, rule), until in zip(begins, ends, strict=True)
-    ]
+    first = (moves[0].origin if moves else state.state, state.enrolled_at)
+    begins = [first, *((move.target, move.at) for move in moves)]
+    ends = [*(at for _, at in begins[1:]), ""]
+    return [StateStay(name, at, until) for (name, at), until in zip(begins, ends, strict=True)]
 
 
 def make_state_path(stays: Sequence[StateStay], now: datetime) -> StatePath:
@@ -158,7 +150,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
     policy = next((policy for policy in fleet.policies.values() if state.state in policy.states), None)
     entries = ledger.entries(name)
     outcomes = ledger.outcomes(node=name, since=format_time(now - WINDOW))
-    stays = list_stays(state, [entry for entry in entries if entry.kind == DecisionEntry.kind])
+    stays = list_stays(state)
     assets = [entry for entry in entries if entry.kind in ASSET_ENTRY_KINDS]
     answer = explain_node(source, state, DECISIONS_SHOWN)
     adopted = ledger.entries(kinds=[CommitAdoptedEntry.kind])
