@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -44,6 +45,7 @@ class Server:
             "ansible_port": self.port,
             "ansible_ssh_private_key_file": str(self.folder / "id"),
             "ansible_ssh_common_args": common,
+            "ansible_python_interpreter": str(self.folder / "bin" / "python3"),
             **more,
         }
         return Node("n0001", "p", "s", "r01", 1, "x", "spec", "managed", settings=make_node_settings(variables))
@@ -60,6 +62,14 @@ def server(rehearsal: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     (port,) = reserve_ports(1)
     world, home = rehearsal.world, rehearsal.world.folder("n0001")
     seen = lab_environment(world, home, world.clock().now(), build_stub(world.home / "lib"))
+    # The probe takes its root from arguments only: this Python gives them, as the shell of the lab does.
+    python = folder / "bin" / "python3"
+    python.parent.mkdir()
+    python.write_text(
+        f'#!/bin/sh\ncase "$*" in "-I -S -"*) set -- "$@" --root {home}/root --at {seen["ASSAY_AT"]};; esac\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
     pairs = " ".join(f'"{name}={text}"' for name, text in {**seen, "PATH": f"{world.home}/tools:{os.defpath}"}.items())
     options = [
         f"ListenAddress={address}:{port}",

@@ -274,25 +274,29 @@ def _format_decision(decision: DecisionEntry, _: str) -> str:
     return f"{describe_decision(decision)}: {_format_reasons(decision)}  [{decision.rule}]"
 
 
+RECORDED = {
+    "ticket": "asks for a technician",
+    "configure": "gets its settings where it is",
+    "configure-idle": "gets its settings where it is, without a job",
+    "withdraw": "withdraws the pending move",
+    "release": "ends the hold",
+}
+"""What records say that move nothing, by their remedy."""
+
+
 def describe_decision(decision: DecisionEntry) -> str:
     """Return what was decided, without the reasons."""
     move = f"{decision.from_state} → {decision.to_state}"
     waits = f", waits for {', '.join(decision.blockers)}" if decision.blockers else ""
     match decision.timing, decision.remedy:
-        case "record", "ticket":
-            return "asks for a technician"
         case "record", "cordon":
             return f"closes the node{'' if any(cause.kind == STATE_CAUSE for cause in decision.causes) else ' again'}"
-        case "record", "configure":
-            return "gets its settings where it is"
-        case "record", "configure-idle":
-            return "gets its settings where it is, without a job"
         case "record", "wait" if decision.from_state == decision.to_state:
             return f"does not get its settings yet{waits}"
         case "record", "wait":
             return f"does not go to {decision.to_state} yet"
-        case "record", _:
-            return "noted"
+        case "record", remedy:
+            return RECORDED.get(remedy, "noted")
         case "pending", _:
             return f"{move} when idle{waits}"
     return f"{move} at once"

@@ -203,6 +203,7 @@ NOT_SETTABLE: Mapping[str, str] = {
         ("cpu_sockets", "cpu_threads", "memory_gib", "leak_detectors", "host.dimms", "host.numa_nodes"), "is hardware"
     ),
     "wipe": "says how the action `wipe` erases drives",
+    "usual_faults": "says what of a log is usual",
     "host.root": "says how the node boots",
     "firmware": "names the firmware bundle, which playbooks/zap.yml brings",
     **dict.fromkeys(("limits", "dcgm_optional_tests"), "says what a measurement must reach"),
