@@ -380,12 +380,8 @@ def _read_agent_status(source: RecordSource, node: str) -> AgentStatus | None:
 def _find_open_breaker(source: RecordSource, state: NodeState) -> OpenBreaker | None:
     from assay.decide.moves.held_answers import list_open_breakers
 
-    if not state.is_held_by_breaker:
-        return None
-    return next(
-        (breaker for breaker in list_open_breakers(source.read_node_states()) if state.node in breaker.nodes),
-        None,
-    )
+    opened = list_open_breakers(source.read_node_states()) if state.is_held_by_breaker else ()
+    return next((breaker for breaker in opened if state.node in breaker.nodes), None)
 
 
 def describe_lemon_score(source: RecordSource, state: NodeState) -> LemonStatus | None:
