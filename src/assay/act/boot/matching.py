@@ -93,8 +93,8 @@ def match_machines(seen: Iterable[SeenMachine], fleet: Fleet) -> list[MachineMat
 
 def find_unseen(matches: Iterable[MachineMatch], fleet: Fleet) -> list[KnownMachine]:
     """Return the machines of deliveries that nobody has seen, and that are no nodes yet."""
-    seen = {match.node for match in matches}
-    return [machine for machine in list_known_machines(fleet) if machine.name not in seen | fleet.nodes.keys()]
+    seen = {match.node for match in matches} | fleet.nodes.keys()
+    return [machine for machine in list_known_machines(fleet) if machine.name not in seen]
 
 
 class MachineMatcher:

@@ -61,7 +61,7 @@ def make_link_facts(
         for link in report.named
         if link.part.kind in LINK_KINDS
     }
-    mended = sorted(link.name for link in before if link.name in good - bad)
+    mended = sorted({link.name for link in before} & good - bad)
     return {name: value for name, value in (("links", named), ("links_good", mended)) if value}
 
 

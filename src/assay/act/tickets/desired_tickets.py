@@ -105,6 +105,7 @@ def list_desired_tickets(
     unproved = {name: each for name, each in begun.items() if each.outcome == "incomplete" and each.id in causes}
     tickets += _incomplete_burn_in_tickets(snapshot, unproved)
     together = {incident.id for each in shared for incident in each.members}
+    miscabled = {node for each in comparisons.values() for wrong in each.discrepancies for node in wrong.nodes}
     for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
             alone = [incident for incident in incidents.get(view.name, ()) if incident.id not in together]
@@ -112,7 +113,7 @@ def list_desired_tickets(
             tickets += list(_state_tickets(snapshot, view, notes)) or overdue
             tickets += _failed_check_tickets(snapshot, view, notes)
             tickets += _opened_node_tickets(snapshot, view, causes)
-            tickets += _incident_tickets(snapshot, view, alone, causes, comparisons, notes)
+            tickets += _incident_tickets(snapshot, view, alone, causes, view.name in miscabled, notes)
             tickets += _foreign_cordon_tickets(snapshot, view)
             tickets += _flapping_tickets(snapshot, view)
     return tickets
@@ -267,7 +268,7 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
 
     Of the `shared` incidents, those that no breaker holds back have tickets of their own.
     """
-    held: list[SharedIncident] = []
+    held: set[int] = set()
     views_by_name = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
     held_hours = snapshot.policy.breaker.held_hours
     for breaker in list_open_breakers(view.node_state for view in views_by_name.values()):
@@ -276,7 +277,7 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
         faults = chain.from_iterable(view.node_state.faults for view in views if breaker.series)
         severities: set[FaultSeverity] = {fault.severity for fault in faults if fault.open_series}
         known = [each for each in shared if not {*each.nodes}.isdisjoint(breaker.nodes)]
-        held += known
+        held |= set(map(id, known))
         acts = "\n".join(f"{each.cause.act}: {each.shares} {each.place}" for each in known)
         yield Ticket(
             **_make_identity(f"{BREAKER_TICKET_KIND}/{breaker.series or breaker.pool}"),
@@ -293,7 +294,7 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
             f"{SERIES_WAITS if breaker.series else f'what only a log told is answered after {held_hours:g} h'}",
         )
     places = {view.name: _make_place(view) for view in snapshot.nodes}
-    yield from (_make_shared_ticket(each, places) for each in shared if each not in held)
+    yield from (_make_shared_ticket(each, places) for each in shared if id(each) not in held)
 
 
 def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
@@ -364,7 +365,7 @@ def _incident_tickets(
     view: NodeSnapshot,
     incidents: Iterable[Incident],
     causes: Collection[str],
-    comparisons: Mapping[str, FabricComparison],
+    is_miscabled: bool,
     notes: TechnicianNotes,
 ) -> Iterator[Ticket]:
     """Yield a ticket for each incident that the policy leaves to people, and each catastrophic one of a serving node.
@@ -374,7 +375,6 @@ def _incident_tickets(
     """
     serves, pending = snapshot.policy_state_of(view).in_service, view.node_state.pending
     wait = view.node_state.note or (", ".join(pending.blockers) if pending else "") or "nothing is decided yet"
-    is_miscabled = any(comparison.discrepancies_of_node(view.name) for comparison in comparisons.values())
     faults = {fault.id: fault for fault in view.node_state.faults}
     for incident in incidents:
         present = [

@@ -73,7 +73,7 @@ def _compare_account(user: str, wanted: BmcAccountSpec, tree: Any) -> Iterator[S
 
 def find_new_passwords(wanted: BmcAccountsSpec, names: Collection[str]) -> list[str]:
     """Return the users whose password must be set: those of accounts that are absent or that refused it."""
-    return [user for user in wanted.users if {name_account(user), name_account(user, "password")} & set(names)]
+    return [user for user in wanted.users if not {name_account(user), name_account(user, "password")}.isdisjoint(names)]
 
 
 def refuse_own_account(bmc: RedfishSession, wanted: BmcAccountsSpec, names: Collection[str]) -> None:

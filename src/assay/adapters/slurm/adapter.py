@@ -99,7 +99,8 @@ class SlurmScheduler:
 
     def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         """Return the status of these nodes, with one sinfo and one squeue."""
-        known = {name: node for name, node in self._nodes().items() if name in set(nodes)}
+        every = self._nodes()
+        known = {name: every[name] for name in nodes if name in every}
         jobs_by_node = defaultdict[str, list[SlurmJob]](list)
         for job in self._jobs():
             for name in job.nodes:

@@ -90,12 +90,10 @@ def _count_nodes(snapshot: FleetSnapshot, cause: SharedCause) -> Mapping[str, in
 
 def _find_burst(cause: SharedCause, members: Sequence[Member]) -> list[Member]:
     """Return the members, in order of time, that follow each other within the cause's minutes; the largest such run."""
-    best: list[Member] = []
-    run: list[Member] = []
+    runs: list[list[Member]] = [[]]
     for member in members:
-        at = parse_time(member[1].first_seen)
+        at, run = parse_time(member[1].first_seen), runs[-1]
         if run and (at - parse_time(run[-1][1].first_seen)).total_seconds() > cause.minutes * 60:
-            run = []
+            runs.append(run := [])
         run.append(member)
-        best = max(best, list(run), key=len)
-    return best
+    return max(runs, key=len)

@@ -49,8 +49,8 @@ def _compare_places(old: FabricDesign, new: FabricDesign, new_names: Mapping[str
     if not removed or not moved or kept != sorted(kept, key=places.__getitem__):
         return ""
     every = [new_names.get(name, name) for entry in old.nodes for name in expand_node_names(entry)]  # gaps too
-    nodes = format_node_list([*every, *(name for name in new.node_places if name and name not in set(every))])
-    gaps = format_node_list([name for name in every if name in {*removed, *old.gap_names}])
+    nodes = format_node_list(dict.fromkeys([*every, *filter(None, new.node_places)]))
+    gaps = format_node_list(filter({*removed, *old.gap_names}.__contains__, every))
     shift = f"removing {format_nodes(removed)} would move the cables of {format_nodes(moved)} to other leaf ports"
     return f"{shift}; to keep their cables, write:\n  nodes: {nodes}\n  gaps: {gaps}"
 

@@ -149,8 +149,8 @@ def _shorten(words: Sequence[str]) -> str:
 
 
 def _list_word_differences(kind: str, reviewed: Sequence[str], present: Sequence[str]) -> Iterator[str]:
-    yield from (f"{kind} not in the reviewed plan: {word}" for word in sorted(present) if word not in set(reviewed))
-    yield from (f"{kind} no longer in the plan: {word}" for word in sorted(reviewed) if word not in set(present))
+    yield from (f"{kind} not in the reviewed plan: {word}" for word in sorted({*present}.difference(reviewed)))
+    yield from (f"{kind} no longer in the plan: {word}" for word in sorted({*reviewed}.difference(present)))
 
 
 def _list_wave_differences(reviewed: PlanContent, present: PlanContent) -> Iterator[str]:

@@ -191,10 +191,7 @@ def _follow_ends(rows: PortRows, start: Iterable[RowPort], problems: list[str]) 
 
 
 def _list_duplicates(rows: Iterable[PortRow]) -> list[str]:
-    numbers = [row[0] for row in rows]
-    if len(set(numbers)) == len(numbers):
-        return []
-    return sorted({number for number in numbers if numbers.count(number) > 1})
+    return sorted(number for number, count in Counter(row[0] for row in rows).items() if count > 1)
 
 
 def _make_rows(cables: Iterable[DiscoveredCable]) -> PortRows:

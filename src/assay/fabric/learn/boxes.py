@@ -52,9 +52,10 @@ def find_box_chips(devices: Mapping[str, DiscoveredDevice], cables: Iterable[Dis
         return {}
     far_ends = _list_far_ends(devices, cables, boxes)
     names = {system: _find_own_name(chips) for system, chips in boxes.items()}
+    counts = Counter(names.values())
     box_chips: dict[str, BoxChip] = {}
     for system, chips in boxes.items():
-        is_named = bool(names[system]) and list(names.values()).count(names[system]) == 1
+        is_named = bool(names[system]) and counts[names[system]] == 1
         planes = is_named and _are_planes([far_ends[chip.guid] for chip in chips])
         for chip in chips:
             box = names[system] if is_named else f"{chip.name} {system}"

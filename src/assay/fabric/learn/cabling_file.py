@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -178,11 +179,9 @@ class CablingDraft:
             ports = design.switch.port_count if design.switch else 0
             known |= {name: (switch.guid, "switch", ports) for name, _, _, switch in design.switches()}
         discovered = list(self._discovery.devices.values()) if self._discovery else []
-        names = [device.name for device in discovered]
+        counts = Counter(device.name for device in discovered)
         known |= {
-            device.name: (device.guid, device.kind, device.ports)
-            for device in discovered
-            if names.count(device.name) == 1
+            device.name: (device.guid, device.kind, device.ports) for device in discovered if counts[device.name] == 1
         }
         for name, (kind, highest) in self._devices.items():
             guid, kind, ports = known.get(name, ("", kind, 0))  # noqa: PLW2901 — what is known is better

@@ -44,7 +44,7 @@ def make_rules(tree: FatTreeInference, name: str, product: str, ports: int, spli
         "rate": rate,
         "nodes": names,
         "rails": len(tree.slots),
-        "adapters": {host: tree.list_adapters(host) for host in names if host not in set(gaps)},
+        "adapters": {host: tree.list_adapters(host) for host in names if host in tree.places},
         "adapter_names": list(tree.slots),
         "switch": {"product": product, "ports": -(-ports // split), "split": split},
         "leaves": _make_leaves(tree),

@@ -384,7 +384,8 @@ class FatTreeInference:
         size = self._find_absent_units([place_of[unit] for unit in order], max(Counter(pod_of_unit).values()))
         self.pod = size if len(pod_order) > 1 or is_deep else 0
         self.units = [self.units[unit] for unit in order]
-        self.places = {host: (order.index(unit), port) for host, (unit, port) in self.places.items()}
+        row_of = {unit: row for row, unit in enumerate(order)}
+        self.places = {host: (row_of[unit], port) for host, (unit, port) in self.places.items()}
         self.leaves.guids = [leaf or self.make_guid() for unit in self.units for leaf in unit]
 
     def _find_absent_units(self, places: list[tuple[int, int]], size: int) -> int:

@@ -89,7 +89,7 @@ def plan_pruning(reports: Path, rules: RetentionRules, now: datetime) -> PrunePl
             kept.append(UnprunedRun(run.parent.name, str(error)))
             continue
         gone.append(run)
-    artefacts = tuple(_find_unused_artefacts(reports, [run for run in runs if run not in set(gone)], bool(gone)))
+    artefacts = tuple(_find_unused_artefacts(reports, sorted({*runs}.difference(gone)), bool(gone)))
     size = sum(file.stat().st_size for run in gone for file in run.parent.rglob("*") if file.is_file())
     size += sum(file.stat().st_size for file in artefacts)
     return PrunePlan(tuple(gone), artefacts, size, tuple(kept), rejudgeable)
