@@ -34,7 +34,7 @@ mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs 
 for m in $(cat /modules); do insmod /$m.ko; done
 ip link set eth0 up
 udhcpc -q -n -i eth0 -s /dhcp.sh
-data=$(sed -n 's/.*ds=nocloud;s=\([^ ]*\).*/\1/p' /proc/cmdline)
+data=$(sed -n 's/.*ds=nocloud[-net]*;s=\([^ ]*\).*/\1/p' /proc/cmdline)
 wget -q -O /meta-data "${{data}}meta-data" && wget -q -O /user-data "${{data}}user-data" && cat /user-data
 base=${{data%/data/*}}; attempt=${{data%/}}; attempt=${{attempt##*/}}
 echo "asset tag $(cat /sys/class/dmi/id/chassis_asset_tag)"

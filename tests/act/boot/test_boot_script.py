@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from assay.act.boot.script import BootOrder, render_boot_script
 from assay.model.specs.image import Image
 
@@ -29,12 +31,26 @@ def test_a_machine_gets_kernel_initrds_and_the_way_to_its_data() -> None:
     kernel = lines[2].split()
     assert kernel[:4] == ["kernel", "--name", "kernel", f"http://boot.example:8080/boot/v1/images/{'ab' * 32}/kernel"]
     assert kernel[4:7] == ["initrd=initrd0", "initrd=initrd1", "quiet"]
-    assert "ds=nocloud;s=http://boot.example:8080/boot/v1/data/a1/" in kernel
+    assert "ds=nocloud-net;s=http://boot.example:8080/boot/v1/data/a1/" in kernel
     assert [line.split()[:3] for line in lines[3:5]] == [
         ["initrd", "--name", "initrd0"],
         ["initrd", "--name", "initrd1"],
     ]
     assert lines[5] == "boot || goto failed"
+
+
+@pytest.mark.parametrize(
+    ("version", "source"),
+    [
+        ("", "nocloud-net"),
+        ("22.4.2-1+deb12u4", "nocloud-net"),
+        ("23.1", "nocloud-net"),
+        ("23.2", "nocloud"),
+        ("25.1.4", "nocloud"),
+    ],
+)
+def test_the_argument_fits_the_version_of_cloud_init(version: str, source: str) -> None:
+    assert f" ds={source};s=http://boot.example" in render_boot_script(make_order(cloud_init=version))
 
 
 def test_the_kernel_is_told_the_digest_of_its_root() -> None:

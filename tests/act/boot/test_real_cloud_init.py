@@ -1,17 +1,23 @@
-"""The real cloud-init fetches a node's data over HTTP, in a namespace over a copy of this machine that goes away."""
+"""The real cloud-init finds a node's data by the kernel's arguments that the node gets, and applies it.
+
+It runs in a namespace over a copy of this machine that goes away.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.act.boot.cloud_init import render_node_data
+from assay.act.boot.script import BOOT_PATH
 from tests.act.boot.declared_boot import EVERYTHING, KEY, make_boot
+from tests.act.boot.test_boot_script import make_order
 
 COPY = """\
 set -e
@@ -27,6 +33,7 @@ mount -t proc proc $root/proc && mount -t sysfs sysfs $root/sys && mount --rbind
 mount -t tmpfs t $root/run && mount -t tmpfs t $root/tmp
 rm -rf $root/var/lib/cloud $root/etc/cloud/cloud.cfg.d/*
 cp {home}/cloud.cfg $root/etc/cloud/cloud.cfg
+export DEBUG_PROC_CMDLINE="$(cat {home}/cmdline)"
 for number in $(seq 100); do (: </dev/tcp/127.0.0.1/18080) 2>/dev/null && break; sleep 0.1; done
 chroot $root cloud-init init && chroot $root cloud-init modules --mode=config
 cp $root/etc/shadow $root/etc/hostname $root/etc/motd $root/etc/assay/joins.json {home}/
@@ -35,7 +42,6 @@ cp $root/var/lib/cloud/instances/*/scripts/runcmd {home}/
 """
 SETTINGS: dict[str, Any] = {
     "datasource_list": ["NoCloud"],
-    "datasource": {"NoCloud": {"seedfrom": "http://127.0.0.1:18080/"}},
     "network": {"config": "disabled"},
     "cloud_init_modules": ["write-files", "set_hostname", "users-groups"],
     "cloud_config_modules": ["timezone", "runcmd"],
@@ -59,14 +65,17 @@ def find_obstacle(home: Path) -> str:
 
 
 def test_a_node_takes_its_user_files_and_units(tmp_path: Path) -> None:
-    for name in ("served", "over"):
-        (tmp_path / name).mkdir()
+    (tmp_path / "over").mkdir()
     if obstacle := find_obstacle(tmp_path):
         pytest.skip(obstacle)
     declared = {name: value for name, value in EVERYTHING.items() if name != "packages"}
     boot = make_boot(**declared)
+    order = replace(make_order(), url="http://127.0.0.1:18080", attempt=boot.attempt)
+    served = tmp_path / "served" / BOOT_PATH.strip("/") / "data" / boot.attempt
+    served.mkdir(parents=True)
     for name, text in render_node_data(boot).items():
-        (tmp_path / "served" / name).write_text(text)
+        (served / name).write_text(text)
+    (tmp_path / "cmdline").write_text(" ".join(order.arguments))
     (tmp_path / "cloud.cfg").write_text(json.dumps(SETTINGS))
     ran = run((COPY + SCRIPT).format(home=tmp_path))
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -41,7 +41,8 @@ class BootOrder:
         root = self.image.root
         disk = [f"assay.root={self.locate('root')}", f"assay.root_sha256={root.sha256}"] if root else []
         named = [f"{ATTEMPT}={self.attempt}", f"{IMAGE}={self.image.label}"]
-        return [*initrds, *self.image.arguments, *self.arguments_of_spec, *disk, *named, f"ds=nocloud;s={data}"]
+        source = f"ds={self.image.data_source};s={data}"
+        return [*initrds, *self.image.arguments, *self.arguments_of_spec, *disk, *named, source]
 
     def locate(self, artifact: str) -> str:
         """Return the URL of a file of the image. It names the digest, so that no cache gives out an older file."""

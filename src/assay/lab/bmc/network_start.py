@@ -114,8 +114,8 @@ def _set_up(state: VirtualNodeState, command_line: str, shown: list[str]) -> Non
     if state["fails"].get("start_hangs"):
         shown.append("Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)")
         return
-    source = next(word for word in command_line.split() if word.startswith("ds=nocloud;s="))
-    data = source.removeprefix("ds=nocloud;s=")
+    source = next(word for word in command_line.split() if word.startswith("ds=nocloud"))
+    data = source.partition(";s=")[2]
     for name in ("meta-data", "user-data", "vendor-data"):
         _fetch(f"{data}{name}")
     attempt = data.rstrip("/").rpartition("/")[2]

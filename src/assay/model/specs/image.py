@@ -6,6 +6,7 @@ The arguments on a kernel's command line by which a running node shows how it wa
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -50,6 +51,8 @@ class Image(SpecDocument):
     - `version`: of the image, as `/etc/os-release` or the image's builder calls it. The running image reports it.
     - `node_specs`: the hardware that it fits; empty means all.
     - `arguments`: of the kernel. assay adds what names the node and its data.
+    - `cloud_init`: its version in the image, such as 24.4. From 23.2 on, `ds=nocloud` leads a node to its data; without
+      a version, it is `ds=nocloud-net`, which older ones need and newer ones call deprecated.
     - `signed_by`: the file of the repository with the certificate of the authority whose signatures iPXE must find.
       With it, each artifact that is started needs a `signature_url`.
 
@@ -68,6 +71,7 @@ class Image(SpecDocument):
     initrds: list[ImageArtifact] = Field(default=[], max_length=9)
     root: ImageArtifact | None = None
     arguments: list[KernelArgument] = Field(default=[])
+    cloud_init: str = Field(default="", pattern=r"^(\d+\.\d+[!-~]*)?$")
     signed_by: str = ""
     pcrs: dict[Annotated[int, Field(ge=0, le=23)], Sha256] = Field(default={})
 
@@ -76,6 +80,13 @@ class Image(SpecDocument):
         """The files of the image by the name under which assay serves them: `kernel`, `initrd0`, `root`."""
         initrds = {f"initrd{number}": artifact for number, artifact in enumerate(self.initrds)}
         return {"kernel": self.kernel, **initrds, **({"root": self.root} if self.root else {})}
+
+    @property
+    def data_source(self) -> str:
+        """What cloud-init calls the data that a node reads from a URL."""
+        year, _, rest = self.cloud_init.partition(".")
+        is_new = bool(year) and (int(year), int(re.match(r"\d+", rest)[0])) >= (23, 2)  # type: ignore[index]
+        return "nocloud" if is_new else "nocloud-net"
 
     @property
     def label(self) -> str:
