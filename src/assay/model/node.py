@@ -48,10 +48,10 @@ class Node:
 
     @property
     def boot_macs(self) -> tuple[str, ...]:
-        """The MAC addresses from which the machine may boot, in lower case."""
+        """The MAC addresses from which the machine may boot, in lower case, each once."""
         network = self.settings.node_network
         links = [link.mac for link in network.ethernets.values()] if network else []
-        return tuple(mac.lower() for mac in (self.mac, *links) if mac)
+        return tuple(dict.fromkeys(mac.lower() for mac in (self.mac, *links) if mac))
 
     @property
     def subject(self) -> str:
