@@ -15,7 +15,9 @@ import yaml
 from typer.testing import CliRunner
 
 from assay.act.boot.matching import record_sightings
+from assay.adapters.bmc.session import UserPassword
 from assay.cli.app import app
+from assay.cli.verbs import discover
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -125,6 +127,14 @@ def test_a_machine_with_a_login_of_its_own_gets_that_one(
     answer = run(*put_machine(tiny), "--login")
     assert (answer.exit_code, f"serial {SERIAL}" in answer.stdout) == (0, True), answer.output
     assert sum(one.startswith("POST") for one in tiny.asked) == 1, "no other login was tried"
+
+
+def test_the_logins_of_many_deliveries_lock_no_account(root: Path, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    logins = [UserPassword("root", f"wrong-{number}") for number in range(5)]
+    monkeypatch.setattr(discover, "list_factory_logins", lambda _: [*logins, UserPassword(USER, PASSWORD)])
+    answer = run(*put_machine(tiny), "--login")
+    assert f"serial {SERIAL}" in answer.stdout, "another user is asked all the same"
+    assert sum(one.startswith("POST") for one in tiny.asked) == discover.TRIES_OF_USER + 1
 
 
 def test_the_same_look_is_recorded_once(root: Path, tiny: Any) -> None:

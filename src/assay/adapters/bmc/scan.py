@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import http.client
 import json
-import ssl
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network, summariz
 from assay.adapters.bmc.client import BmcClient, open_bmc
 from assay.adapters.bmc.quirks import BmcQuirkSet
 from assay.adapters.bmc.session import Resource, UserPassword
+from assay.adapters.bmc.tls import make_pinned_context
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.specs.machines import SeenMachine
@@ -84,9 +84,7 @@ def ask_service_root(address: str, port: int = 443) -> FoundBmc | None:
 
     Any certificate is accepted, since nothing secret is said; its fingerprint is what a person confirms.
     """
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    connection = http.client.HTTPSConnection(address, port, timeout=ANSWER_S, context=context)
+    connection = http.client.HTTPSConnection(address, port, timeout=ANSWER_S, context=make_pinned_context())
     try:
         connection.connect()
         certificate = connection.sock.getpeercert(binary_form=True) or b""

@@ -7,8 +7,9 @@ as a branch of one commit for each delivery.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,9 @@ from assay.model.text.lists import fold_names, format_count
 from assay.model.text.safe_text import redact
 from assay.tell.views.machine_list import VERDICT_WORDS, MachineList
 
+LOGINS_AT_ONCE = 32
+TRIES_OF_USER = 2
+"""So many passwords of one user is a BMC asked: from three on, some lock the account."""
 discover_app = typer.Typer(add_completion=False)
 
 
@@ -174,7 +178,11 @@ def _scan(workspace: Workspace, ranges: list[str], port: int, *, with_login: boo
 
         bmcs = list(scan_service_roots(addresses, port, count))
     typer.echo(f"{len(bmcs):,} of {len(addresses):,} addresses answer as a BMC", err=True)
-    machines = list(read_machines(workspace, bmcs, port)) if with_login else list(map(describe_found, bmcs))
+    machines: list[SeenMachine] = []
+    with show_progress("read") as show:
+        for machine in read_machines(workspace, bmcs, port) if with_login else map(describe_found, bmcs):
+            machines.append(machine)
+            show({"BMCs": (len(machines), len(bmcs))})
     _record(workspace, machines, "scan")
 
 
@@ -198,13 +206,17 @@ def read_machines(workspace: Workspace, bmcs: Sequence[FoundBmc], port: int) -> 
     """
     logins, own = list_factory_logins(workspace), _map_own_logins(workspace)
     quirks = BmcQuirkSet(workspace.fleet.quirks.values())
-    for bmc in bmcs:
+
+    def read(bmc: FoundBmc) -> SeenMachine:
         try:
             login = own.get(bmc.address)
-            yield _read_with_any(bmc, port, [_read_login(workspace, login)] if login else logins, quirks)
+            return _read_with_any(bmc, port, [_read_login(workspace, login)] if login else logins, quirks)
         except AssayError as error:
             typer.echo(f"{bmc.address}: {error.what}", err=True)
-            yield describe_found(bmc)
+            return describe_found(bmc)
+
+    with ThreadPoolExecutor(LOGINS_AT_ONCE) as pool:
+        yield from pool.map(read, bmcs)
 
 
 def list_factory_logins(workspace: Workspace) -> list[UserPassword]:
@@ -242,7 +254,11 @@ def _read_login(workspace: Workspace, reference: CredentialReference) -> UserPas
 
 def _read_with_any(bmc: FoundBmc, port: int, logins: Sequence[UserPassword], quirks: BmcQuirkSet) -> SeenMachine:
     refused: BmcLoginRefused | None = None
+    tried = Counter[str]()
     for credentials in logins:
+        tried[credentials.user] += 1
+        if tried[credentials.user] > TRIES_OF_USER:
+            continue
         try:
             return read_machine(bmc, port, credentials, quirks)
         except BmcLoginRefused as error:
