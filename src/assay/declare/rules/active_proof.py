@@ -146,11 +146,16 @@ def overfull_visit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule("ASY0315", "a phase of a burn-in that is too short for its parts")
 def overfull_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """A part that never ran to its end makes the burn-in incomplete, so no node leaves its state."""
+    """A part that never ran to its end makes the burn-in incomplete, so no node leaves its state.
+
+    A training of the site takes as long as the longest that a node declares.
+    """
+    declared = [host.settings.load_tools for host in draft.hosts if host.settings and host.settings.load_tools]
+    training_s = max((tools.training.deadline_s for tools in declared if tools.training), default=0)
     for burn_in in draft.specs_of_model(BurnIn).values():
         for number, phase in enumerate(burn_in.phases):
             unit_s = phase.unit_seconds or burn_in.unit_seconds
-            takes_s = max(_add_up(phase.parts, unit_s), _add_up(phase.beside, unit_s))
+            takes_s = max(_add_up(parts, unit_s, training_s) for parts in (phase.parts, phase.beside))
             share = phase.cycles.on_minutes * 60 / phase.cycles.period_s if phase.cycles else 1.0
             loads_s = phase.hours * 3600 * share
             if takes_s > loads_s:
@@ -169,7 +174,7 @@ def overdue_load(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             if state.deadline is None:
                 continue
             for number, need in enumerate(state.requires):
-                takes_h = _add_up(need.parts, 0) / 3600 if need.active else 0
+                takes_h = _add_up(need.parts, 0, 0) / 3600 if need.active else 0
                 if takes_h >= state.deadline.hours:
                     path = ("states", name, "requires", number, "parts")
                     message = f"{name}: its load takes {takes_h:g} h, and the deadline is {state.deadline.hours:g} h"
@@ -177,8 +182,9 @@ def overdue_load(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     yield RuleFinding(place, message, "let the deadline be longer, or name parts that take less time")
 
 
-def _add_up(parts: Sequence[LoadPart], seconds: float) -> float:
-    return sum(find_least_seconds(part, seconds) for part in parts)
+def _add_up(parts: Sequence[LoadPart], seconds: float, training_s: float) -> float:
+    long = dict.fromkeys(parts, seconds) | {"site_training": max(seconds, training_s)}
+    return sum(find_least_seconds(part, long[part]) for part in parts)
 
 
 @rule("ASY0330", "golden digests for a GPU that no node spec has", needs=(NodeSpec,))
