@@ -76,6 +76,22 @@ def test_a_zap_that_fails_or_takes_more_than_six_hours_ends_in_zapfail(paper, en
     assert moves(paper.step()) == [("zapfail", "seatrial", "immediate")]
 
 
+def test_a_burn_in_that_did_not_start_is_begun_again_for_a_person_once_and_its_end_counts(paper):
+    paper.add("n1", "zap")
+    paper.say("move", "n1", to="test")
+    (made,) = paper.step()
+    paper.effect("n1", "failed", made.id, "burn-in", "no answer over SSH")
+    (told,) = paper.step()
+    assert (told.to_state, told.timing, told.remedy) == ("test", "record", "ticket")
+    paper.say("certified", "n1", reason="sshd runs again")
+    assert paper.step() == [], "it waits for the second try"
+    assert paper.settle("n1") == ["burn-in"]
+    paper.say("certified", "n1", reason="sshd runs again")
+    assert paper.settle("n1") == [], "what began is not begun again"
+    paper.later(hours=25)
+    assert quiet(paper, "n1") == ["production"]
+
+
 def test_a_node_with_seven_gpus_stays_in_seatrial_on_one_ticket(paper):
     paper.add("n1", "seatrial")
     paper.judge("n1", "seatrial", "fail", "7 of 8 GPUs")

@@ -167,7 +167,7 @@ def _describe_wipe(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[str]:
     """Return what is known of the drives, in a state that wipes them: who takes the node away must know."""
     if WIPE not in snapshot.policy_state_of(view).entry or not view.node_state.decision:
         return []
-    effect = view.node_state.find_effect(view.node_state.decision, WIPE)
+    effect = view.node_state.find_entry_effect(WIPE)
     if effect is None or effect.standing not in ("verified", "failed"):
         return ["wipe: not proven yet; leave the node and its drives where they are"]
     return [f"wipe: {effect.reason}"]

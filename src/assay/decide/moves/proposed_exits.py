@@ -51,7 +51,7 @@ def _effect_failed(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | No
     """Go to `effect_failed_to` if an entry action failed; without such a target, record that a technician is needed."""
     node_state, to = view.node_state, snapshot.policy_state_of(view).effect_failed_to
     failed = [action for action, standing in list_entry_actions(snapshot, view) if standing == "failed"]
-    effect = node_state.find_effect(node_state.decision, failed[0]) if failed else None
+    effect = node_state.find_entry_effect(failed[0]) if failed else None
     if effect is None:
         return None
     state, name = node_state.state, f"{node_state.state}-effect-failed"
@@ -194,6 +194,6 @@ def _make_arrival_cause(snapshot: FleetSnapshot, view: NodeSnapshot) -> Decision
     """Return the last entry action as the cause, for a state that requires nothing else."""
     node_state = view.node_state
     for action, _ in reversed(list_entry_actions(snapshot, view)):
-        if effect := node_state.find_effect(node_state.decision, action):
+        if effect := node_state.find_entry_effect(action):
             return DecisionCause("effect", effect.id, f"{action} verified: {effect.reason}")
     return DecisionCause("decision", node_state.decision, f"nothing is left to do in {node_state.state}")

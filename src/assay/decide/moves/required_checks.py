@@ -85,7 +85,7 @@ def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tupl
     if not state.decision:
         return []
     actions = [action for action in snapshot.policy_state_of(view).entry if action != "ticket"]
-    effects = [(action, state.find_effect(state.decision, action)) for action in actions]
+    effects = [(action, state.find_entry_effect(action)) for action in actions]
     return [
         (action, effect.standing if effect else "")
         for action, effect in effects

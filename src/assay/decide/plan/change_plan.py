@@ -530,7 +530,7 @@ def _group_drifting(
             places: dict[tuple[str, bool], list[str]] = defaultdict(list)
             for name in group.names:
                 node_state = facts.node_states.get(name)
-                zap = node_state.find_effect(node_state.decision, "zap") if node_state else None
+                zap = node_state.find_entry_effect("zap") if node_state else None
                 is_zapped = zap is not None and zap.standing in ("done", "verified")  # in its present stay
                 places[standings[name].state, is_zapped].append(name)
             for (state, brought), names in places.items():

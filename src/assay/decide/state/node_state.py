@@ -277,6 +277,21 @@ class NodeState:
         """Return the effect of a decision, None where it has not started."""
         return next((e for e in self.effects if e.decision == decision and e.action == action), None)
 
+    def find_request(self, decision: str, action: str) -> str:
+        """Return who asks for an action now: its decision, or the certification after which it is tried again.
+
+        Only a failure is tried again: a certification after a try that succeeded asks for nothing.
+        """
+        effect, certified = self.find_effect(decision, action), self.certified
+        if effect is None or effect.standing != "failed":
+            return decision
+        last = [e for e in self.effects if e.action == action and e.at >= effect.at][-1]
+        return certified.id if certified and last.standing == "failed" and certified.at > last.at else last.decision
+
+    def find_entry_effect(self, action: str) -> EffectRecord | None:
+        """Return the effect of an entry action of its state, None where it has not started, or is to be tried again."""
+        return self.find_effect(self.find_request(self.decision, action), action)
+
 
 def is_before(fault: FaultRecord, repair: RepairRecord) -> bool:
     """Whether a fault was last seen before a repair.

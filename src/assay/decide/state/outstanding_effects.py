@@ -36,7 +36,7 @@ def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> 
     outstanding: list[OutstandingEffect] = []
     correction, needs_dossier_only = find_open_correction(node_state), False
     for requested_by, action, reason in _list_requested_effects(policy, node_state, correction):
-        decision = _find_current_request(node_state, requested_by, action)
+        decision = node_state.find_request(requested_by, action)
         effect = node_state.find_effect(decision, action)
         if effect and effect.standing == "failed":
             needs_dossier_only = action == WIPE
@@ -51,14 +51,6 @@ def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> 
             params = correction.params if correction and action == CONFIGURE else {}
             outstanding.append(OutstandingEffect(decision, action, reason, effect is not None, params))
     return outstanding
-
-
-def _find_current_request(node_state: NodeState, decision: str, action: str) -> str:
-    """Return the id of the present request for an action: of a certification if one came after the action failed."""
-    effect, certified = node_state.find_effect(decision, action), node_state.certified
-    if effect and certified and effect.standing == "failed" and certified.at > effect.at:
-        return certified.id
-    return decision
 
 
 def _list_requested_effects(
