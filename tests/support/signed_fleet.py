@@ -145,7 +145,7 @@ class Forge:
 
     def __exit__(self, *_: object) -> None:
         run("gpgconf", "--homedir", self.home, "--kill", "all")
-        shutil.rmtree(self.home)
+        shutil.rmtree(self.home, ignore_errors=True)  # the agent, as it ends, removes its sockets at the same time
 
     def gpg(self, *command: str) -> str:
         return run("gpg", "--homedir", self.home, "--batch", "--quiet", *command)
