@@ -15,7 +15,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import IO, Any, NoReturn
 
 from assay.model.evidence import encode_canonical_json
@@ -35,7 +35,7 @@ class RunningCommands:
         self._processes: set[subprocess.Popen[bytes]] = set()
         self._over = False
 
-    def start(self, command: Sequence[str], stdin: bytes, environment: Mapping[str, str] | None) -> Any:
+    def start(self, command: Sequence[str], stdin: bytes) -> Any:
         """Start a command with pipes, in a session of its own. Raises OSError, also after `end_all`."""
         with self._lock:
             if self._over:
@@ -46,7 +46,6 @@ class RunningCommands:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                env=environment,
             )
             self._processes.add(process)
         return process
@@ -74,15 +73,13 @@ def run_json_command(
     command: Sequence[str],
     deadline_s: float,
     stdin: bytes = b"",
-    *,
-    environment: Mapping[str, str] | None = None,
     running: RunningCommands | None = None,
 ) -> dict[str, Any]:
     """Run `command` with `stdin`, and return the JSON object that it prints, or a `failed` leaf."""
     ends_at = time.monotonic() + deadline_s
     running = running or RunningCommands()
     try:
-        process = running.start(command, stdin, environment)
+        process = running.start(command, stdin)
     except OSError as error:
         return failed(f"{command[0]} cannot be started: {error.strerror}")
     try:

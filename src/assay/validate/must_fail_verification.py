@@ -346,13 +346,8 @@ def _run_sessions(
 
 def _end_with_pool() -> None:
     """Let this worker end when the process that has the pool does: it would wait for work for ever."""
-    Thread(target=_wait_for_end, daemon=True).start()
-
-
-def _wait_for_end() -> None:
     if owner := multiprocessing.parent_process():
-        connection.wait([owner.sentinel])
-        os._exit(1)
+        Thread(target=lambda: os._exit(len(connection.wait([owner.sentinel]))), daemon=True).start()
 
 
 def _find_unexpected(seen: Iterable[ObservedVerdict]) -> Iterator[UnprovedCheck]:

@@ -115,7 +115,7 @@ def test_few_of_a_pool_are_many_of_one_firmware(paper, with_it, held):
         (series,) = opened(paper)
         assert series.series == f"a/{XID}/firmware driver 570.1"
         said = f"6 of 200 serving nodes of pool a showed {XID} within 168 h, all of firmware driver 570.1"
-        rate = "the policy's 5 %, as the pool's own history of 0 node-weeks (0 weeks) teaches no rate yet"
+        rate = "the policy's 5 %, as 0 node-weeks of the pool's own history (0 weeks) teach no rate yet"
         assert series.reason == f"breaker: {said}; asked by {rate}"
         assert come(paper, [names[199]], 1, traits=traits) == [], "the others are repaired"
         assert come(paper, [names[7]], 1, traits=traits) == [names[7]]

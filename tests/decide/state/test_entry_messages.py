@@ -186,7 +186,7 @@ LINES = [
         "1 photo for the dossier, added by eve: label.jpg",
     ),
     ("alert.resolved", {"alert": "Hot", "fault": "gpu.thermal"}, "alert Hot is over"),
-    ("alert.elsewhere", {"alert": "Hot", "detail": "rack 9"}, "Hot of no node of ours"),
+    ("alert.elsewhere", {"alert": "Hot", "detail": "rack 9"}, "1 alert that may speak of no node, such as Hot: rack 9"),
     ("schedule.begun", {"schedule": "scan", "part": "compute"}, "scan of compute begins"),
     ("schedule.ran", {"schedule": "scan", "part": "compute", "ended": "done", "reason": ""}, "scan of compute done"),
     ("verification.missed", {"schedule": "idle", "since": AT, "reason": "in use"}, "not verified: in use"),

@@ -26,6 +26,14 @@ from assay.observe.transports.transport_protocol import TransportContext
 from tests.support.reserved_ports import reserve_ports
 
 SSHD = "/usr/sbin/sshd"
+ENTRY = """\
+#!/bin/sh
+case "$SSH_ORIGINAL_COMMAND" in
+*"python3 -I -S -"*) SSH_ORIGINAL_COMMAND="$SSH_ORIGINAL_COMMAND --root $ASSAY_ROOT --at $ASSAY_AT" ;;
+esac
+exec sh -c "$SSH_ORIGINAL_COMMAND"
+"""
+"""How a node of the lab is entered: the probe is told where the node's files are, and what time it is."""
 needs_sshd = pytest.mark.skipif(not Path(SSHD).exists(), reason="no sshd here (Debian: openssh-server)")
 
 
@@ -71,11 +79,15 @@ def server(rehearsal: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     )
     python.chmod(0o755)
     pairs = " ".join(f'"{name}={text}"' for name, text in {**seen, "PATH": f"{world.home}/tools:{os.defpath}"}.items())
+    entry = folder / "enter"
+    entry.write_text(ENTRY)
+    entry.chmod(0o755)
     options = [
         f"ListenAddress={address}:{port}",
         f"AuthorizedKeysFile={folder}/id.pub",
         f"PidFile={folder}/pid",
         f"SetEnv={pairs}",
+        f"ForceCommand={entry}",
         "StrictModes=no",
         "UsePAM=no",
     ]

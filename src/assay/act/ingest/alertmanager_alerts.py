@@ -65,9 +65,9 @@ def record_alerts(
     is_noted = bool(unplaced) and is_new[-1]
     for alert in unplaced[:is_noted]:
         labels = ", ".join(f"{name}={text[:40]}" for name, text in sorted(alert.alert.labels.items())[:4])
-        reason = "of no node of which it may speak" if alert.matched_rule else "no rule says what it is"
+        reason = "of no node of which it may speak" if alert.fault else "no rule says what it is"
         report(f"alert {alert.alert.name} ({labels}): {reason}; it touches no node")
-    count = sum(not alert.matched_rule for alert in alerts)
+    count = sum(not alert.fault for alert in alerts)
     return AlertCounts(len(alerts), count, len(unplaced), 0 if is_noted else unnoted, len(faults) + sum(is_new))
 
 

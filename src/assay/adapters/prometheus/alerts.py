@@ -22,7 +22,6 @@ from assay.model.specs.monitoring import AlertMapping
 LabelText = Annotated[str, Field(max_length=4096)]
 MAX_ALERTS = 10_000
 LABEL_PLACEHOLDER = re.compile(r"\{(\w+)\}")
-NO_NAME_CHARACTERS = re.compile(r"[^a-z0-9]+")
 FAULT_NAME = re.compile(r"[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]{0,63})+")
 
 
@@ -63,7 +62,7 @@ class MappedAlert:
     """An alert and its fault: `node` is "" for none that it may speak of, `part` "" for the whole node.
 
     Without a rule in the fleet's git, an alert speaks of no node: its labels are words of whoever wrote them. `over`
-    says that the alert means recovery. `matched_rule` says that a rule of the Monitoring document matched.
+    says that the alert means recovery. `fault` is "" where no rule of the Monitoring document matched.
     """
 
     alert: AlertmanagerAlert
@@ -71,7 +70,6 @@ class MappedAlert:
     part: str
     fault: str
     over: bool
-    matched_rule: bool
 
 
 def parse_alertmanager_payload(body: bytes) -> AlertmanagerPayload:
@@ -85,7 +83,7 @@ def parse_alertmanager_payload(body: bytes) -> AlertmanagerPayload:
 
 
 def map_alert(alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Mapping[str, Node]) -> MappedAlert:
-    """Map an alert by the first rule that matches it, or else to the fault `alert.NAME`, which no catalogue has."""
+    """Map an alert by the first rule that matches it. Without one, or with labels that make no name, it is no fault."""
     labels = alert.labels
     matching = (
         rule
@@ -94,14 +92,11 @@ def map_alert(alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Mapping[str
     )
     rule = next(matching, None)
     fault = LABEL_PLACEHOLDER.sub(lambda match: labels.get(match[1], "").lower(), rule.fault) if rule else ""
-    is_mapped = FAULT_NAME.fullmatch(fault) is not None
-    if not is_mapped:
-        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", alert.name[:64]).lower()
-        fault = f"alert.{NO_NAME_CHARACTERS.sub('-', words).strip('-') or 'unnamed'}"
+    fault = fault if FAULT_NAME.fullmatch(fault) else ""
     parts = (normalize_part_name(labels[label], how) for label, how in alerts.part.items() if label in labels)
     part = next((part[:128] for part in parts if part and "/" not in part), "")
-    node = _find_node(alerts, labels, nodes) if is_mapped else ""
-    return MappedAlert(alert, node, part, fault, over=bool(rule and rule.over), matched_rule=is_mapped)
+    node = _find_node(alerts, labels, nodes) if fault else ""
+    return MappedAlert(alert, node, part, fault, over=bool(rule and rule.over))
 
 
 def _find_node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Mapping[str, Node]) -> str:

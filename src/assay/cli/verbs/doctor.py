@@ -119,10 +119,9 @@ class NeedRule(StrictModel):
 
         A part of a load asks for nothing where no node could run it.
         """
-        idle = list(LOAD_PARTS if self.where else ())
-        for kind in {node.spec for node in fleet.nodes.values()} if self.where else ():
-            parts = fleet.node_specs[kind].list_parts(has_bmc=True, has_fabric=True)
-            idle = [part for part in idle if find_lacking_part(PART_NEEDS[part], parts)]
+        kinds = {node.spec for node in fleet.nodes.values()} if self.where else ()
+        has = [fleet.node_specs[kind].list_parts(has_bmc=True, has_fabric=True) for kind in kinds]
+        idle = [part for part in LOAD_PARTS if has and all(find_lacking_part(PART_NEEDS[part], own) for own in has)]
         names = [*self.programs, *(f"extra {extra}" for extra in self.extras), *self.files]
         allowed = {value for _, value in find_declared(fleet, self.among.split("."))} if self.among else None
         for path in self.declared:

@@ -56,27 +56,23 @@ class SeriesRate:
     window: FaultClassWave
     history: ClassHistory
 
-    @property
-    def _is_learnt(self) -> bool:
-        return self.window.learnt is not None and self.history.weeks >= self.window.learnt.weeks
-
     def count_least(self, size: int) -> int:
         """Return the least number of the nodes of a group of this size. Chance is that of single, unlike faults."""
         most, learnt = self.window.percent * size / 100, self.window.learnt
-        if learnt and self._is_learnt:
+        if learnt and self.history.weeks >= learnt.weeks:
             usual = size * (self.history.nodes + 1) / self.history.node_weeks * (hours(self.window.hours) / WEEK)
             most = min(most, (sqrt(usual) + learnt.deviations / 2) ** 2)
         return max(self.window.min_nodes, ceil(most))
 
     def describe(self, size: int) -> str:
         """Return which rate it is, and from how many node-weeks."""
+        stated, least, learnt = f"the policy's {self.window.percent:g} %", self.count_least(size), self.window.learnt
         nodes, node_weeks, weeks = self.history
-        stated = f"the policy's {self.window.percent:g} %"
+        if learnt is None:
+            return stated
+        if weeks < learnt.weeks:
+            return f"{stated}, as {node_weeks:,} node-weeks of the pool's own history ({weeks} weeks) teach no rate yet"
         history = f"{nodes} nodes had it in {node_weeks:,} node-weeks of the pool's own history"
-        if not self._is_learnt:
-            short = f", as the pool's own history of {node_weeks:,} node-weeks ({weeks} weeks) teaches no rate yet"
-            return f"{stated}{short if self.window.learnt else ''}"
-        least = self.count_least(size)
         if least * 100 >= self.window.percent * size:
             return f"{stated}, the most that history may teach: {history}"
         return f"the learnt rate, {least} of {size} nodes: {history}"
@@ -189,6 +185,7 @@ def _find_series(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) 
         for fault in _list_counting(snapshot, view):
             shown[fault.fault_class].append((view.name, fault))
     windows = sorted(snapshot.policy.breaker.by_class, key=lambda window: -window.hours)
+    states = [state for state, spec in snapshot.policy.states.items() if spec.in_service]
     for (name, faults), window in product(sorted(shown.items()), windows):
         start = format_time(snapshot.now - hours(window.hours))
         hit = {
@@ -198,7 +195,8 @@ def _find_series(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) 
         }
         members = {node for node, fault in hit.items() if fault.open_series}
         groups = [("", frozenset(hit), serving), *_list_alike(snapshot, pool, hit, serving, window.min_nodes)]
-        rate = SeriesRate(window, _find_history(snapshot, pool, name, window))
+        until = snapshot.now - hours(window.hours)
+        rate = SeriesRate(window, snapshot.fault_weeks.find_history(pool, name, states, until))
         for trait, nodes, size in groups:
             series, fresh = f"{pool}/{name}{trait}", nodes - members if trait else nodes
             if series in known or len(fresh) >= rate.count_least(size):
@@ -210,14 +208,6 @@ def _find_series(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) 
                 reason = f"{text} within {within:g} h{alike}{RATE_SAYS}{rate.describe(size)}"
                 of_nodes = nodes if trait else frozenset[str]()
                 yield OngoingWave(frozenset({name}), reason, series, of_nodes)
-
-
-def _find_history(snapshot: FleetSnapshot, pool: str, name: str, window: FaultClassWave) -> ClassHistory:
-    """Return what the pool's own history says of a fault class, until this window begins."""
-    if window.learnt is None:
-        return ClassHistory(0, 0, 0)
-    serving = [state for state, spec in snapshot.policy.states.items() if spec.in_service]
-    return snapshot.fault_weeks.find_history(pool, name, serving, snapshot.now - hours(window.hours))
 
 
 def _list_alike(

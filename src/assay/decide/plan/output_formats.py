@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from assay.decide.plan.change_plan import ChangePlan
 from assay.decide.plan.inventory_changes import NodeChange
+from assay.decide.plan.policy_changes import SettingDifference
 from assay.decide.plan.review import format_plan_line
 from assay.decide.plan.sections import PlanSection, find_all_pools, format_headline, format_hours, format_sections
 from assay.decide.state.node_entry import describe_entry
@@ -177,19 +178,16 @@ def find_touched_pools(plan: ChangePlan) -> list[str]:
     if any((plan.answers, plan.policy, plan.faults, plan.checks_gone)):
         return every
     named = {there[name] for name in _list_named_nodes(plan) if name in there}
-    fabrics, reset = {job.fabric for job in plan.cables if not job.nodes}, _list_reset_specs(plan)
-    for _, new in plan.nodes.kept if fabrics or reset else ():
-        if new.settings.fabric in fabrics or reset & {("profile", new.profile), ("fabric", new.settings.fabric)}:
+    recabled = {job.fabric for job in plan.cables if not job.nodes}
+    for new in [new for _, new in plan.nodes.kept] if (recabled or plan.fabrics or plan.profiles) else ():
+        fabric = new.settings.fabric
+        if fabric in recabled or _is_reset(plan.fabrics, fabric) or _is_reset(plan.profiles, new.profile):
             named.add(new.pool)
     return sorted(named.union(plan.bundle_pools, *(change.pools for change in plan.other)))
 
 
-def _list_reset_specs(plan: ChangePlan) -> set[tuple[str, str | None]]:
-    """Return the profiles and fabrics of nodes of which the plan changes settings. A spec's name may hold dots."""
-    nodes = [new for _, new in plan.nodes.kept] if plan.profiles or plan.fabrics else []
-    used = {("profile", node.profile) for node in nodes} | {("fabric", node.settings.fabric) for node in nodes}
-    paths = {"profile": plan.profiles, "fabric": plan.fabrics}
-    return {(kind, name) for kind, name in used if any(one.path.startswith(f"{name}.") for one in paths[kind])}
+def _is_reset(changes: tuple[SettingDifference, ...], spec: str | None) -> bool:
+    return any(change.path.startswith(f"{spec}.") for change in changes)
 
 
 def _list_named_nodes(plan: ChangePlan) -> Iterator[str]:

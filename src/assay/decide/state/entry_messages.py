@@ -384,9 +384,7 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     fault.FaultClearedEntry: lambda cleared, name: f"fault over{', ' if name else ''}{name}: {cleared.reason}",
     fault.AlertResolvedEntry: lambda entry, _: f"alert {entry.alert} is over ({entry.fault})",
     fault.AlertElsewhereEntry: lambda entry, _: (
-        f"{format_count(entry.alerts, 'alert')} of no node of ours, such as {entry.alert}: {entry.detail}"
-        if entry.alerts > 1
-        else f"alert {entry.alert} of no node of ours: {entry.detail}"
+        f"{format_count(entry.alerts, 'alert')} that may speak of no node, such as {entry.alert}: {entry.detail}"
     ),
     fault.ObservationFailedEntry: lambda entry, _: f"{entry.channel} did not answer: {entry.reason}",
     effect.EffectIntentEntry: _effect_formatter("begins"),

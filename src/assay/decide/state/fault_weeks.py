@@ -22,6 +22,8 @@ NO_HARM = "informational"
 WEEK = timedelta(days=7)
 WEEKS_KEPT = 54
 """A year of whole weeks, the week of now, and the one that a window of a week reaches into."""
+MOST_SILENT = 8
+"""A ledger without entries for more weeks, or with a clock that goes back, knows of no history."""
 WeekKey = tuple[str, str, str]
 """Pool, state, and fault class; "" for the nodes that were in the state."""
 
@@ -48,17 +50,17 @@ class FaultWeeks:
         return FaultWeeks(self.weeks | own, self._newest, self._day)
 
     def begin(self, at: str, states: Iterable[NodeState]) -> None:
-        """Begin the week of an entry, where it is another one. A clock that goes back takes later weeks with it."""
+        """Begin the week of an entry, where it is another one. A clock that is set far makes all begin anew."""
         if at[:10] == self._day:
             return
         self._day, week = at[:10], int(parse_time(at).timestamp() // WEEK.total_seconds())
         if week in (self._newest, self._newest - 1):  # what was written at the turn of a week may come in any order
             return
-        oldest, in_states = week - WEEKS_KEPT, Counter((state.pool, state.state, "") for state in states)
-        kept = {number: counts for number, counts in self.weeks.items() if oldest < number < week}
-        last = max((number for number in self.weeks if number < week), default=week)
-        empty = range(max(oldest, last) + 1, week)
-        self.weeks = kept | dict.fromkeys(empty, in_states.copy()) | {week: in_states}
+        in_states = Counter((state.pool, state.state, "") for state in states)
+        goes_on = 0 < week - self._newest <= MOST_SILENT
+        kept = {number: counts for number, counts in self.weeks.items() if goes_on and number > week - WEEKS_KEPT}
+        silent = range(self._newest + 1, week) if goes_on else ()
+        self.weeks = kept | dict.fromkeys(silent, in_states.copy()) | {week: in_states}
         self._newest = week
 
     def count(self, state: NodeState, entry: LedgerEntry) -> None:

@@ -522,4 +522,4 @@ def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
     return NodeStateProjection(plain["seq"], weeks, states, machines, {*states, *plain["former"]})
 
 
-STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 6, encode_node_states, decode_node_states)
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 7, encode_node_states, decode_node_states)

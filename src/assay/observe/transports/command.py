@@ -13,7 +13,6 @@ import hashlib
 import importlib.util
 import json
 import math
-import os
 import shlex
 import sys
 import threading
@@ -30,8 +29,6 @@ from assay.model.specs.node_settings import AnsibleConnection, KubernetesExecSet
 from assay.observe.json_command import run_json_command
 from assay.observe.transports.transport_protocol import TransportContext
 
-LAB_VARIABLES = ("ASSAY_ROOT", "ASSAY_AT", "NVML_STUB")
-"""Environment variables that let a process live in a lab."""
 PROBE_SCRIPT = """\
 import gc, sys
 gc.disable()
@@ -74,16 +71,10 @@ class CommandTransport:
         """
         raise NotImplementedError
 
-    def environment(self) -> Mapping[str, str] | None:
-        """Return the environment of the command, None for that of this process."""
-        return None
-
     def ask(self, node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
         """Run the probe on the node and return its document, or a failed leaf."""
         words, stdin = build_probe_command(node, arguments)
-        command = self.wrap(node, words)
-        environment = self.environment()
-        return run_json_command(command, deadline_s, stdin, environment=environment, running=self._commands)
+        return run_json_command(self.wrap(node, words), deadline_s, stdin, running=self._commands)
 
 
 class ReachTransport(CommandTransport):
@@ -101,10 +92,6 @@ class LocalTransport(CommandTransport):
         """Return the words, with the path of this Python."""
         del node
         return [sys.executable, *words[1:]] if words[0] == "python3" else list(words)
-
-    def environment(self) -> Mapping[str, str] | None:
-        """Return an environment outside any lab."""
-        return environment_without_lab()
 
 
 class SshTransport(CommandTransport):
@@ -260,11 +247,6 @@ def _build_probe_script(with_nvml: bool) -> bytes:
     text = base64.b64encode(build_pack(with_nvml=with_nvml)).decode()
     values = {"oldest": OLDEST_PYTHON, "major": major, "minor": minor, "importer": COMPILE_ONCE}
     return PROBE_SCRIPT.format(packed=text, entry=ENTRY, **values).encode()
-
-
-def environment_without_lab() -> dict[str, str]:
-    """Return this process's environment without the variables that let a process live in a lab."""
-    return {name: text for name, text in os.environ.items() if name not in LAB_VARIABLES}
 
 
 def _key(with_nvml: bool) -> str:

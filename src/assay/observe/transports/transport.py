@@ -14,7 +14,7 @@ from assay.model.node import Node
 from assay.model.plugins import TRANSPORTS
 from assay.model.reading import failed, parse_reading
 from assay.observe.json_command import run_json_command
-from assay.observe.transports.command import ReachTransport, environment_without_lab
+from assay.observe.transports.command import ReachTransport
 from assay.observe.transports.transport_protocol import ProbeTransport, TransportContext
 
 TRANSPORT_OVERHEAD_S = 2.0
@@ -67,9 +67,9 @@ def run_remote_probe(
 
 
 def run_local_probe(arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
-    """Run the probe on this machine itself, also from within a lab, and return its channels."""
+    """Run the probe on this machine itself, and return its channels."""
     command = [sys.executable, "-m", "assay.node.probe", *arguments]
-    return _split_channels(run_json_command(command, deadline_s, environment=environment_without_lab()), arguments)
+    return _split_channels(run_json_command(command, deadline_s), arguments)
 
 
 def _split_channels(answer: dict[str, Any], arguments: Sequence[str]) -> dict[str, Any]:
