@@ -65,14 +65,16 @@ class FaultWeeks:
 
     def count(self, state: NodeState, entry: LedgerEntry) -> None:
         """Count a fault of a node that does not have it yet. What must be seen often counts once it was."""
-        fault = FaultEntry.read(entry)
-        if fault.severity == NO_HARM:
+        seen = FaultEntry.read(entry)
+        if seen.severity == NO_HARM:
             return
-        known = [old for old in state.faults if old.fault_class == fault.fault_class and old.severity != NO_HARM]
-        if any(old.is_open for old in known):
+        earlier = [
+            fault for fault in state.faults if fault.fault_class == seen.fault_class and fault.severity != NO_HARM
+        ]
+        if any(fault.is_open for fault in earlier):
             return
-        if not known or max(old.arrived_at for old in known) <= format_time(parse_time(entry.at) - WEEK):
-            self.weeks[self._newest][state.pool, state.state, fault.fault_class] += 1
+        if max((fault.arrived_at for fault in earlier), default="") <= format_time(parse_time(entry.at) - WEEK):
+            self.weeks[self._newest][state.pool, state.state, seen.fault_class] += 1
 
     def find_history(self, pool: str, fault_class: str, serving: Collection[str], until: datetime) -> ClassHistory:
         """Return what came to the nodes in these states, in the whole weeks of the year that ends `until` then."""
