@@ -32,6 +32,11 @@ host:
   iommu: null
   transparent_hugepages: null   # a plain file has no brackets around the value in force
 """
+PYTHON = """\
+case "$*" in "-I -S -"*) set -- "$@" --root "$ASSAY_ROOT" ;; esac
+exec /usr/bin/python3 "$@"
+"""
+"""Python on the node. It tells the probe where the node's files are."""
 PROGRAMS = {
     "chronyc": write_form_check("chronyc") + CHRONYC,
     "systemctl": write_form_check("systemctl") + SYSTEMCTL,
@@ -39,6 +44,7 @@ PROGRAMS = {
     "modinfo": write_form_check("modinfo") + 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
     "update-initramfs": '[ "$*" = "-u -k all" ] && echo updated >> "$ASSAY_ROOT/run/initramfs.log"\n',
     "update-grub": '[ $# = 0 ] && echo updated >> "$ASSAY_ROOT/run/grub.log"\n',
+    "node-python": PYTHON,
 }
 
 
@@ -71,7 +77,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Overl
             "ansible_user": "root",
             "ansible_ssh_private_key_file": str(node.key),
             "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
-            "ansible_python_interpreter": "/usr/bin/python3",
+            "ansible_python_interpreter": "/usr/local/sbin/node-python",
         }
         overlay.write_text(yaml.safe_dump({"all": {"hosts": {NODE: reach}}}))
         yield root, node
