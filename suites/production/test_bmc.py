@@ -47,11 +47,11 @@ def test_processors_are_well(bmc, spec, measure):
 
 
 @pytest.mark.fault("gpu.missing")
-def test_gpus_are_well_out_of_band(bmc, spec, measure):
+def test_gpus_are_well_out_of_band(node, bmc, spec, measure):
     """Count the GPUs that the BMC sees in their sockets, and check that each is healthy."""
     gpus = bmc.processor.gpu
     measure("gpus", len(gpus), equals=spec.gpus.count)
-    unwell = [f"{name} is {gpus[name].health}" for name in gpus if gpus[name].health != "OK"]
+    unwell = [f"{node.name_own(name)} is {gpus[name].health}" for name in gpus if gpus[name].health != "OK"]
     assert not unwell, ", ".join(unwell)
 
 

@@ -6,11 +6,11 @@ pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
 
 
 @pytest.mark.fault("bmc.unhealthy")
-def test_temperatures(bmc):
+def test_temperatures(node, bmc):
     """Compare every temperature with the threshold of its own sensor."""
     heat = bmc.sensor.temperature
     hot = [
-        f"{name} {heat[name].c} °C, its threshold is {heat[name].high_c}"
+        f"{node.name_own(name)} {heat[name].c} °C, its threshold is {heat[name].high_c}"
         for name in heat
         if "high_c" in heat[name] and heat[name].c > heat[name].high_c
     ]

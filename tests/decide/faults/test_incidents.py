@@ -129,3 +129,14 @@ def test_worlds_with_known_causes(catalog: FaultCatalog) -> None:
     assert sum(score.exact for score in scores) >= 0.98 * causes
     assert sum(score.merged for score in scores) <= 0.01 * causes
     assert abs(sum(score.incidents for score in scores) - causes) <= 0.01 * causes
+
+
+def test_a_sensor_of_the_bmc_follows_from_the_gpu_that_it_names(catalog: FaultCatalog) -> None:
+    hot = make_fault(catalog, "gpu.thermal", "gpu2", 5)
+    told = make_fault(catalog, "bmc.unhealthy", "", 5, detail="HGX_GPU_SXM_3_TEMP_0 (gpu2) 93 °C, its threshold is 85")
+    assert name_classes(list_of(catalog, hot, told)) == [["gpu.thermal", "bmc.unhealthy"]]
+    for detail in ("HGX_GPU_SXM_4_TEMP_0 (gpu3) 93 °C", "TEMP_CPU_0 97 °C", "gpu20 and gpu1", ""):
+        assert len(list_of(catalog, hot, replace(told, detail=detail))) == 2, detail
+    event = make_fault(catalog, "bmc.event.temperature", "gpu2", 8)
+    assert len(list_of(catalog, hot, event)) == 1
+    assert len(list_of(catalog, hot, replace(event, subject="a/n1/gpu5"))) == 2

@@ -66,6 +66,27 @@ def test_a_sighting_names_the_gpu_of_the_node_and_other_parts_stay_as_they_are()
     assert [one.part for one in named] == ["gpu0", "NVSwitch_0"]
 
 
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("Sensor 'HGX_GPU_SXM_3_TEMP_0' reading of 93 is above the upper critical threshold", "gpu0"),
+        ("GPU_SXM_1: power loss", "gpu1"),
+        ("GPU_SXM_30_TEMP_0 is hot", ""),
+        ("XGPU_SXM_1 is hot", ""),
+        ("GPU_SXM_1 and GPU_SXM_2 are hot", ""),
+        ("TEMP_CPU_0 is hot", ""),
+    ],
+)
+def test_an_entry_of_the_node_that_names_one_gpu_is_about_that(text: str, part: str) -> None:
+    gpus = map_bmc_gpus(evidence(HOST, BMC), PARTS)
+    entry = FaultSighting("bmc.event.temperature", "", "", text, "sel log", "t1|1")
+    assert [each.part for each in name_own_parts([entry], gpus, [])] == [part]
+    counted: Any = SimpleNamespace(fault_class=entry.fault_class, subject="p/n1", marks={"sel log": "t1|1"})
+    assert [each.part for each in name_own_parts([entry], gpus, [counted])] == [""], "its fault has counted it"
+    of_another: Any = SimpleNamespace(fault_class=entry.fault_class, subject="p/n1/gpu9", marks={"sel log": "t2|2"})
+    assert [each.part for each in name_own_parts([entry], gpus, [of_another])] == [part]
+
+
 def test_an_entry_is_counted_once_whichever_name_came_first() -> None:
     entry = FaultSighting("gpu.xid.79", "GPU_SXM_3", "", "", "sel log", "t1|1")
     later = entry._replace(mark="t2|2")

@@ -26,6 +26,7 @@ from assay.model.timestamps import format_time, parse_time
 MAX_CAUSES_READ = 64
 """Of the causes of one class, so many are compared with a symptom, the newest first."""
 _KIND = re.compile(r"[0-9_.:-]*$")
+_WORDS = re.compile(r"\w+")
 
 
 @fact
@@ -264,6 +265,8 @@ class _Grouping:
 def _is_there(relation: FaultRelation, cause: Symptom, symptom: Symptom) -> bool:
     """Whether the cause is where the relation asks for it. A part that is not named may be any."""
     parts = [part for part in (cause.part, symptom.part) if part not in ("", UNKNOWN_PART)]
+    if relation.where == "same-part" and cause.part and not symptom.part:
+        return cause.part in _WORDS.findall(symptom.detail)
     if relation.where == "node" or len(parts) < 2:
         return relation.where != "same-part"
     if relation.where == "kind":

@@ -72,6 +72,16 @@ def lacks_host_serials(evidence: EvidenceDocument) -> bool:
     return any(serial not in host_serials for serial, _ in _list_told(evidence, "serial", *BMC_GPUS))
 
 
+def find_own_part(text: str, gpus: Mapping[str, str]) -> str:
+    """Return the one GPU of the node that a text of its BMC names, "" if it names none or several.
+
+    Sensors have the name of their part as a prefix: `HGX_GPU_SXM_3_TEMP_0`.
+    """
+    found = ((name, part) for name, part in gpus.items() if name in text)  # nearly always none, and much cheaper
+    named = {part for name, part in found if re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![0-9])", text)}
+    return named.pop() if len(named) == 1 else ""
+
+
 def name_own_parts(
     sightings: Iterable[FaultSighting], gpus: Mapping[str, str], faults: Sequence[FaultRecord]
 ) -> Iterator[FaultSighting]:
@@ -80,9 +90,11 @@ def name_own_parts(
     What one of the node's `faults` has counted under one name is not counted again under the other: a host that did not
     answer told no serial numbers, and answers later.
     """
+    of_nodes = [fault for fault in faults if not read_part(fault.subject)]
     for sighting in sightings:
         own = gpus.get(sighting.part) or gpus.get(sighting.part.lower(), sighting.part)
-        if own != sighting.part and not _is_counted(sighting, faults, sighting.part):
+        own = own or find_own_part(sighting.detail, gpus)
+        if own != sighting.part and not _is_counted(sighting, faults if sighting.part else of_nodes, sighting.part):
             yield sighting._replace(part=own)
         elif own != sighting.part or not sighting.part or not _is_counted(sighting, faults, "gpu"):
             yield sighting
