@@ -140,3 +140,17 @@ def test_a_sensor_of_the_bmc_follows_from_the_gpu_that_it_names(catalog: FaultCa
     event = make_fault(catalog, "bmc.event.temperature", "gpu2", 8)
     assert len(list_of(catalog, hot, event)) == 1
     assert len(list_of(catalog, hot, replace(event, subject="a/n1/gpu5"))) == 2
+
+
+@pytest.mark.parametrize("later", [("gpu.xid.79", "gpu4", 45), ("gpu.missing", "gpu4", 600), ("gpu.missing", "", 600)])
+def test_what_comes_after_a_proved_repair_is_another_incident(
+    catalog: FaultCatalog, later: tuple[str, str, float]
+) -> None:
+    over = format_time(START + timedelta(minutes=40))
+    first = make_fault(catalog, "gpu.xid.79", "gpu4", 0, cleared_at=over, response="acted")
+    former, again = list_of(catalog, first, make_fault(catalog, *later))
+    assert (again.earlier, again.first, again.former_end) == ((former.id,), former.id, over)
+    assert again.describe_return() in (", again, 5 min after it was over", ", again, 9 h after it was over")
+    assert former.describe_return() == ""
+    unproved = replace(first, response="")
+    assert len(list_of(catalog, unproved, make_fault(catalog, *later))) == 1

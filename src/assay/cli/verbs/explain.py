@@ -42,8 +42,7 @@ def list_explanation_lines(
     because = "" if answer.incidents else f": {answer.because}"
     yield answer.node, f"{answer.state} since {format_minute(answer.since)} ({format_ago(answer.since, now)}){because}"
     for number, incident in enumerate(answer.incidents[:INCIDENTS_SHOWN]):
-        again = f", {incident.earlier} times before" if incident.earlier else ""
-        since = f"since {format_minute(incident.since)} ({format_ago(incident.since, now)}){again}"
+        since = f"since {format_minute(incident.since)} ({format_ago(incident.since, now)}){incident.again}"
         yield "what", f"{incident.happened} ({incident.fault_class}, {incident.severity}), {since}"
         yield from _label("why", incident.seen, SEEN_SHOWN)
         if not number:

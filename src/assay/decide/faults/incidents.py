@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 
 from assay.decide.state.node_state import NodeState
@@ -21,7 +22,7 @@ from assay.model.faults.sightings import UNKNOWN_PART
 from assay.model.ledger_entry import derive_id
 from assay.model.outcome import RecordedOutcome, read_part
 from assay.model.specs.fault_relations import FaultRelation, FaultRelations, matches
-from assay.model.timestamps import format_time, parse_time
+from assay.model.timestamps import format_duration, format_time, parse_time
 
 MAX_CAUSES_READ = 64
 """Of the causes of one class, so many are compared with a symptom, the newest first."""
@@ -52,6 +53,8 @@ class Symptom:
     ended_at: str
     """When it ended: ISO 8601 UTC; "" while it is open."""
     recorded_at: str = internal()
+    is_proved_over: bool = internal(default=False)
+    """Whether checks proved a repair of it: what is seen later is another event."""
 
     @property
     def part(self) -> str:
@@ -78,6 +81,8 @@ class Incident:
     """Its faults and failed checks: first the cause, then what follows from it."""
     earlier: tuple[str, ...]
     """The ids of earlier incidents of the same kind on the same part, oldest first."""
+    former_end: str
+    """When the last of them ended: ISO 8601 UTC; "" without one."""
 
     @property
     def first(self) -> str:
@@ -125,6 +130,14 @@ class Incident:
         """When it was last seen: ISO 8601 UTC."""
         return max(symptom.last_seen for symptom in self.symptoms)
 
+    def describe_return(self) -> str:
+        """Return that it came back, as the end of a sentence: `, again, 3 d after it was over`; "" the first time."""
+        if not self.former_end:
+            return ", again" if self.earlier else ""
+        span = format_duration(max(parse_time(self.first_seen) - parse_time(self.former_end), timedelta()))
+        times = f", and {len(self.earlier)} times before" if len(self.earlier) > 1 else ""
+        return f", again, {span} after it was over{times}"
+
 
 def list_incidents(
     relations: FaultRelations, node_state: NodeState, failures: Iterable[RecordedOutcome] = ()
@@ -135,12 +148,22 @@ def list_incidents(
     checks = [make_check_symptom(recorded) for recorded in failures if recorded.outcome.verdict == "fail"]
     symptoms = faults + [check for check in checks if (check.fault_class, check.subject) not in open_faults]
     incidents: list[Incident] = []
-    known: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for members in group_symptoms(relations, symptoms):
+    known: defaultdict[tuple[str, str], list[Incident]] = defaultdict(list)
+    grouping = _Grouping(relations, symptoms)
+    for members in grouping.list_groups():
         first = min(members, key=lambda member: (member.recorded_at, member.id))
-        ident, kind = name_incident(first.id), (members[0].fault_class, members[0].part)
-        incidents.append(Incident(ident, node_state.node, node_state.serial, tuple(members), tuple(known[kind])))
-        known[kind].append(ident)
+        kind, former = (members[0].fault_class, members[0].part), grouping.find_former(members[0])
+        earlier = known[former.fault_class, former.part] if former else known[kind]
+        incident = Incident(
+            id=name_incident(first.id),
+            node=node_state.node,
+            serial=node_state.serial,
+            symptoms=tuple(members),
+            earlier=tuple(each.id for each in earlier),
+            former_end=max((symptom.ended_at for each in earlier[-1:] for symptom in each.symptoms), default=""),
+        )
+        incidents.append(incident)
+        known[kind] = [*earlier, incident]
     return tuple(incidents)
 
 
@@ -167,6 +190,7 @@ def make_symptom(fault: FaultRecord) -> Symptom:
         last_seen=fault.last_seen,
         ended_at=fault.cleared_at,
         recorded_at=fault.arrived_at or fault.first_seen,
+        is_proved_over=fault.response == "acted" and not fault.is_open,
     )
 
 
@@ -195,6 +219,8 @@ class _Member:
     start: float
     end: float
     cause: _Member | None = None
+    former: _Member | None = None
+    """What it would follow from, had not checks proved a repair in between."""
 
     def find_root(self) -> _Member:
         """Return what it follows from in the end."""
@@ -227,7 +253,7 @@ class _Grouping:
     def list_groups(self) -> list[list[Symptom]]:
         """Return the symptoms in groups, by when each began; in each the cause comes first."""
         for member in self._members:
-            member.cause = self._find_cause(member)
+            self._find_cause(member)
         groups: dict[int, list[Symptom]] = {}
         for member in self._members:
             groups.setdefault(id(member.find_root()), []).append(member.symptom)
@@ -237,8 +263,13 @@ class _Grouping:
             for ident, group in groups.items()
         ]
 
-    def _find_cause(self, member: _Member) -> _Member | None:
-        """Return what a symptom follows from: on its own part before others, by the first relation, nearest in time."""
+    def find_former(self, cause: Symptom) -> Symptom | None:
+        """Return the cause of the incident which this one would be a part of, had not checks proved it over."""
+        formers = (member.former for member in self._members if member.symptom is cause)
+        return next((former.find_root().symptom for former in formers if former), None)
+
+    def _find_cause(self, member: _Member) -> None:
+        """Set what a symptom follows from: on its own part before others, by the first relation, nearest in time."""
         symptom = member.symptom
         causes = [
             (cause.symptom.part != symptom.part, rank, abs(member.start - cause.start), cause.symptom.id, cause)
@@ -246,7 +277,11 @@ class _Grouping:
             for cause in self._list_causes(member, relation)
             if cause.find_root() is not member
         ]
-        return min(causes, key=lambda each: each[:-1])[-1] if causes else None
+        for *_, cause in sorted(causes, key=lambda each: each[:-1]):
+            if not (cause.symptom.is_proved_over and cause.end < member.start):
+                member.cause = cause
+                break
+            member.former = member.former or cause
 
     def _list_causes(self, member: _Member, relation: FaultRelation) -> Iterator[_Member]:
         symptom, latest = member.symptom, member.start + relation.before_minutes * 60

@@ -54,6 +54,8 @@ class IncidentStory:
     """What a person does about it; "" if the catalogue does not say."""
     earlier: int
     """How many incidents of the same kind its part had before."""
+    again: str
+    """How long after the last of these it came, as the end of a sentence; "" the first time."""
 
 
 def tell_incidents(
@@ -92,6 +94,7 @@ def _tell_incident(
         done=tuple(_list_done(state, incident, serving)),
         act=known.investigate if known else "",
         earlier=len(incident.earlier),
+        again=incident.describe_return(),
     )
 
 
