@@ -76,6 +76,18 @@ def test_certified_work_closes_its_ticket_and_the_history_says_by_whom(desk, ann
     assert "certified by bob: cabled" in ann.types("history", "n0001", "--moves")
 
 
+def test_a_title_is_the_act_of_its_state(desk):
+    fault = {**FAULT, **SEEN, "subject": "h100-a/n0002/gpu1", "remedy": "reboot", "marks": {}, "times": []}
+    desk.ledger.append(LedgerEntry("f1", AT.isoformat(), "fault", "n0002", fault))
+    moved(desk.ledger, "n0002", "production", "triage", 1)
+    titles = [one.ticket.title for one in tickets(desk, "n0002")]
+    assert any(title.startswith("Reseat") and title.endswith("(gpu.xid.79), in triage") for title in titles), titles
+    moved(desk.ledger, "n0002", "triage", "rma", 2)
+    (one,) = [one for one in tickets(desk, "n0002") if not one.closed_at]
+    assert one.ticket.title.startswith("Send it back: n0002 (rma), because of gpu.xid.79 on gpu1")
+    assert one.ticket.steps.startswith("Take the photos"), "nobody reseats what goes back"
+
+
 def test_what_goes_back_has_its_dossier_and_the_folder_for_photos_on_the_ticket(desk, ann):
     moved(desk.ledger, "n0002", "triage", "rma", 1)
     (one,) = [one for one in tickets(desk, "n0002") if "(rma)" in one.ticket.title]

@@ -52,7 +52,7 @@ from assay.model.specs.technician_work import TechnicianInspection
 from assay.model.text.lists import fold_names, format_list
 from assay.model.ticket import Ticket, TicketPlace
 
-DOSSIER_ACTION = "dossier"
+DOSSIER_ACTION, TICKET_ACTION = "dossier", "ticket"
 TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in")
 """The kinds of causes that a ticket answers."""
 FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND, BURN_IN_TICKET_KIND = "foreign", "breaker", "burn-in"
@@ -82,12 +82,16 @@ class TechnicianNotes:
 
     def name_work(self, view: NodeSnapshot, incident: Incident) -> str:
         """Return what is to be done about an incident, in a line that begins with the order, and where."""
-        cause = incident.work
+        cause, part = incident.work, self.name_part(view, incident)
         orders = self.describe_acts([cause.fault_class]) or [f"find out what {cause.fault_class} means"]
         order = re.split(r"[;:](?= )", orders[0])[0]
-        part = self.names.describe(view.node_state, cause.part) if self.names and cause.part else cause.part
         where = f"{part} of {view.name}" if part else view.name
-        return f"{order[:1].upper()}{order[1:]}: {where} ({cause.fault_class})"
+        return f"{order[:1].upper()}{order[1:]}: {where} ({cause.fault_class}{incident.describe_return()})"
+
+    def name_part(self, view: NodeSnapshot, incident: Incident) -> str:
+        """Return the part that an incident is about, with its other names; "" for the whole node."""
+        part = incident.work.part
+        return self.names.describe(view.node_state, part) if self.names and part else part
 
 
 def list_desired_tickets(
@@ -144,21 +148,25 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     severities += [incident.severity for incident in incidents]
     drifts = node_state.burn_in.describe_drifts() if node_state.burn_in else ()
     wipe, steps = _describe_wipe(snapshot, view), inspection.steps if inspection else ()
+    is_search = TICKET_ACTION in state.entry  # elsewhere the cause is known, and the state has work of its own
+    acts = notes.describe_acts(incident.work.fault_class for incident in incidents) if is_search else []
     place = f"{view.name} ({node_state.state})"
+    title = f"{inspection.title}: {place}" if inspection else f"{node_state.state}: {view.name}"
+    if incidents:
+        part = notes.name_part(view, incidents[0])
+        cause = f"{incidents[0].work.fault_class}{f' on {part}' if part else ''}{incidents[0].describe_return()}"
+        work = f"{notes.name_work(view, incidents[0])}, in {node_state.state}"
+        title = work if is_search or not inspection else f"{title}, because of {cause}"
     yield Ticket(
         **_make_identity(f"stay/{view.name}/{node_state.stay_id}"),
-        title=f"{notes.name_work(view, incidents[0])}, in {node_state.state}"
-        if incidents
-        else f"{inspection.title}: {place}"
-        if inspection
-        else f"{node_state.state}: {view.name}",
+        title=title,
         node=view.name,
         places=(_make_place(view),),
         expected=inspection.done if inspection else state.summary,
         seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ()), *wipe]),
         verify=f"assay certify {view.name} --reason '…'",
         severity=min(severities, key=SEVERITIES.index),
-        steps="\n".join([*notes.describe_acts(incident.work.fault_class for incident in incidents), *steps]),
+        steps="\n".join([*acts, *steps]),
         files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
     )
 
