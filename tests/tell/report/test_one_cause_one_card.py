@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.tell.report.change_clusters import SEVERAL_PLACES_GROUP
-from assay.tell.report.overview_phrases import places, reach, title, where
 from assay.validate.results.comparison_summary import group_changes
 from assay.validate.results.run_comparison import compare_runs
 from assay.validate.results.run_summary import find_cause, normalise_reason
@@ -30,11 +28,17 @@ def large(runs):
     return runs
 
 
-def roll(runs, ill, checks=(DRIVER,), tell=lambda node: f"{node}: driver 570.17, expected 580.95"):
+def roll(runs, ill, checks=(DRIVER,), tell=lambda node: f"{node}: driver 570.17, expected 580.95", fault=""):
     """Store a good run and one in which checks fail on some nodes; return both files."""
     first = runs.run(-24, *(runs.outcome(node, check, hours=-24) for node in NODES for check in checks))
     bad = [
-        runs.outcome(node, check, verdict="fail" if node in ill else "pass", reason=tell(node) if node in ill else "")
+        runs.outcome(
+            node,
+            check,
+            verdict="fail" if node in ill else "pass",
+            reason=tell(node) if node in ill else "",
+            fault=fault,
+        )
         for node in NODES
         for check in checks
     ]
@@ -43,47 +47,41 @@ def roll(runs, ill, checks=(DRIVER,), tell=lambda node: f"{node}: driver 570.17,
 
 def test_a_bad_driver_on_44_nodes_is_one_card(large):
     roll(large, ROLLED)
-    (card,) = large.overview().clusters
+    (card,) = large.overview().cards
     assert set(card.holders) == set(ROLLED)
-    assert title(card) == "44 of 96 nodes"
+    assert card.reach == "44 of 96 nodes, in 11 racks"
 
 
-def test_a_bad_driver_in_three_racks_is_one_card_with_three_places(large):
-    roll(large, ROLLED[:12])
-    (card,) = large.overview().clusters
-    assert (card.group, set(card.holders)) == (SEVERAL_PLACES_GROUP, set(ROLLED[:12]))
-    assert (title(card), reach(card)) == ("12 of 96 nodes", "in 3 places")
-    assert places(card.places) == "rack r01 (4 of 4), rack r03 (4 of 4), rack r05 (4 of 4)"
-    assert where(large.overview()) == "12 of 96 nodes (in 3 places)"
-
-
-def test_two_checks_of_one_bad_driver_on_six_nodes_are_one_card(large):
-    roll(large, NODES[2:90:16], (DRIVER, FABRIC_MANAGER))
-    (card,) = large.overview().clusters
-    assert [cause.check for cause in card.causes] == [DRIVER, FABRIC_MANAGER]
-    assert title(card) == "6 of 96 nodes"
-
-
-def test_a_cause_in_a_rack_and_on_a_stray_node_is_one_card_that_names_both(large):
-    roll(large, [*NODES[8:12], NODES[50]])
-    (card,) = large.overview().clusters
-    assert places(card.places) == "rack r02 (4 of 4), 1 node elsewhere"
+def test_two_checks_of_one_class_on_six_nodes_are_one_card(large):
+    roll(large, NODES[2:90:16], (DRIVER, FABRIC_MANAGER), fault="host.config.drift")
+    (card,) = large.overview().cards
+    assert len(card.holders) == 6
+    assert card.title.endswith("(host.config.drift)")
 
 
 def test_a_rack_whose_nodes_each_give_another_reason_is_still_the_rack(large):
     words = dict(zip(NODES[8:12], ("no answer", "timed out", "garbled", "refused"), strict=True))
     roll(large, NODES[8:12], tell=words.get)
-    (card,) = large.overview().clusters
-    assert (card.group, len(card.causes)) == (("rack", "r02"), 4)
+    (card,) = large.overview().cards
+    assert (card.reach, len(card.lines), card.more) == ("4 of 4 nodes of rack r02", 3, 1)
 
 
-def test_the_cards_and_the_lines_of_a_comparison_have_the_same_causes(large):
-    files = roll(large, ROLLED, (DRIVER, FABRIC_MANAGER))
+def test_what_cannot_be_judged_for_one_reason_is_one_card(large):
+    first = (large.outcome(node, check, hours=-24) for node in NODES for check in (DRIVER, FABRIC_MANAGER))
+    large.run(-24, *first)
+    large.run(0, *(
+        large.outcome(node, check, verdict="error", reason=f"{node}: no evidence")
+        for node in NODES[:8] for check in (DRIVER, FABRIC_MANAGER)
+    ))  # fmt: skip
+    (card,) = large.overview().unknown_cards
+    assert (len(card.holders), card.lines) == (8, ("2 checks cannot be judged",))
+
+
+def test_the_cards_and_the_lines_of_a_comparison_have_the_same_places(large):
+    files = roll(large, ROLLED, (DRIVER,))
     with compare_runs(*files) as comparison:
-        lines = {(group.example.check, frozenset(group.places)) for group in group_changes(comparison)}
-    cards = large.overview().clusters
-    assert len(cards) == 1
-    assert {(cause.check, frozenset(cards[0].holders)) for cause in cards[0].causes} == lines
+        lines = [frozenset(group.places) for group in group_changes(comparison)]
+    assert [frozenset(card.holders) for card in large.overview().cards] == lines
 
 
 @given(

@@ -9,14 +9,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from assay.decide.drift.sync_report import SYNC_STATES, PoolSync
+from assay.decide.state.node_state import NodeState
 from assay.ledger.history.append import append_missing_runs
+from assay.model.faults.fault_record import FaultRecord
 from assay.tell.report.allure import allure_status, describe_problems
 from assay.tell.report.distribution_page import read_past
 from assay.tell.report.overview_model import build_overview
 from assay.tell.report.overview_page import SyncNumbers, render_overview
-from assay.tell.report.overview_phrases import headline, place, reach, title, where
+from assay.tell.report.overview_phrases import headline, where
 from assay.tell.report.status_changes import RolloutWaits
 from tests.support.browser import measure_overflow, needs_browser, show
+from tests.tell.report.conftest import at
 
 LINK = "suites/production/test_network.py::test_link_is_clean"
 FIRMWARE = "suites/zap/test_firmware.py::test_firmware_is_the_bundles"
@@ -57,12 +60,11 @@ def test_a_rack_that_broke_is_the_first_thing_said(runs):
     day(runs, -24, {MEMORY: ["n0002"]})
     day(runs, 0, {MEMORY: ["n0002", *RACK], heat: RACK})
     one = runs.overview()
-    assert headline(one) == "8 new failures on 4 nodes since yesterday 12:00 UTC"
-    assert where(one) == "rack r02 (4 of 4 nodes)"
-    (cluster,) = one.clusters
-    assert cluster.holders == tuple(RACK)
+    assert headline(one) == "8 new incidents on 4 nodes since yesterday 12:00 UTC"
+    assert where(one) == "memory_size: 4 of 4 nodes of rack r02; temperatures: 4 of 4 nodes of rack r02"
+    assert [card.holders for card in one.cards] == [tuple(RACK)] * 2
     page = text(render_overview(one))
-    assert page.index("8 new failures") < page.index("rack r02") < page.index("The fleet, by pool and rack")
+    assert page.index("8 new incidents") < page.index("rack r02") < page.index("The fleet, by pool and rack")
     assert "1 still failing" in page
 
 
@@ -70,10 +72,10 @@ def test_nodes_that_wait_for_their_wave_are_no_failures_and_a_real_one_still_is(
     heat = runs.outcome("n0001").check
     day(runs, -24, {})
     day(runs, 0, {FIRMWARE: [*RACK, "n0001"], heat: [RACK[0]]})
-    assert headline(runs.overview()) == "6 new failures on 5 nodes since yesterday 12:00 UTC", "no rollout runs"
+    assert headline(runs.overview()) == "6 new incidents on 5 nodes since yesterday 12:00 UTC", "no rollout runs"
     rollout = RolloutWaits("1a2b3c4d" * 2, frozenset(RACK), frozenset([FIRMWARE]))
     one = runs.overview(rollout=rollout)
-    assert headline(one) == "2 new failures on 2 nodes since yesterday 12:00 UTC"
+    assert headline(one) == "2 new incidents on 2 nodes since yesterday 12:00 UTC"
     assert {(change.check, change.holder) for change in one.broke} == {(FIRMWARE, "n0001"), (heat, RACK[0])}
     assert {change.holder for change in one.waiting} == set(RACK)
     counts = {holder.name: (holder.failing, holder.newly, holder.waiting) for holder in one.holders}
@@ -84,51 +86,54 @@ def test_nodes_that_wait_for_their_wave_are_no_failures_and_a_real_one_still_is(
     assert "assay rollout show 1a2b3c4d" in page
     day(runs, 48, {FIRMWARE: RACK})
     later = runs.overview(rollout=rollout)
-    assert (headline(later)[:13], len(later.waiting), later.still_clusters) == ("Nothing broke", 4, ())
-    assert len(runs.overview().still_clusters) == 1, "without the rollout they fail as before"
+    assert (headline(later)[:13], len(later.waiting), later.still_cards) == ("Nothing broke", 4, ())
+    assert len(runs.overview().still_cards) == 1, "without the rollout they fail as before"
 
 
-def test_links_that_hang_on_one_switch_are_told_by_the_switch(runs):
-    ill = NODES[2:12]
-    for hours in (-24, 0):
-        outcomes = [
-            runs.outcome(node, LINK, f"mlx5_{rail}", hours,
-                         verdict="fail" if hours == 0 and rail == 3 and node in ill else "pass")
-            for node in NODES for rail in range(8)
-        ]  # fmt: skip
-        runs.run(hours, *outcomes)
-    (cluster,) = runs.overview().clusters
-    assert place(cluster.group) == "switch leaf-su01-r3"
-    assert reach(cluster) == "10 of 16 nodes"
+def test_failures_that_follow_from_one_cause_are_one_incident_of_all_nodes_that_have_it(runs):
+    lost, silent = "suites/production/test_bmc.py::test_gpus_are_well_out_of_band", "suites/x/test_a.py::test_silent"
+    checks = ((lost, "", "gpu.missing"), (silent, "gpu4", "gpu.silent"), (silent, "gpu5", "gpu.silent"))
+
+    def look(hours: float, ill: list[str]) -> None:
+        runs.run(hours, *(
+            runs.outcome(node, check, part, hours, verdict="fail" if node in ill else "pass", fault=fault)
+            for node in NODES for check, part, fault in checks
+        ))  # fmt: skip
+
+    look(-24, ["n0002"])
+    look(0, ["n0002", "n0003", "n0012"])
+    one = runs.overview()
+    assert headline(one) == "2 new incidents on 2 nodes since yesterday 12:00 UTC"
+    (card,), (before,) = one.cards, one.still_cards
+    assert (card.holders, before.holders) == (("n0003", "n0012"), ("n0002",))
+    assert card.title == before.title == f"{runs.fleet.fault_catalog.describe('gpu.missing')} (gpu.missing)"
+    assert card.reach == "2 of 16 nodes, in 2 racks"
 
 
-def test_several_checks_of_one_node_are_the_node_and_one_cause_on_two_is_one_card(runs):
-    heat = runs.outcome("n0001").check
+def test_a_fault_that_only_a_log_told_is_an_incident_too(runs):
     day(runs, -24, {})
-    day(runs, 0, {MEMORY: ["n0002"], heat: ["n0002"]})
-    (cluster,) = runs.overview().clusters
-    assert (place(cluster.group), reach(cluster)) == ("n0002", "2 checks")
-    day(runs, 1, {MEMORY: ["n0002", "n0016"], heat: ["n0002"]})
-    assert [(title(one), reach(one)) for one in runs.overview().clusters] == [
-        ("2 of 16 nodes", "no place in common"),
-        ("n0002", "1 check"),
+    day(runs, 0, {})
+    kinds = {("gpu.xid.48", "gpu1"): -30, ("gpu.xid.79", "gpu6"): -3}
+    with runs.standing() as standing:
+        faults = [
+            FaultRecord(f"f-{kind}", kind, f"h100-a/n0003/{part}", "catastrophic", "hardware", "reboot", 1, at(hours),
+                        at(hours), "fell off", marks={"kernel": "b:1"}, arrived_at=at(hours))
+            for (kind, part), hours in kinds.items()
+        ]  # fmt: skip
+        state = NodeState("n0003", "h100-a", "production", "", "", "", "", faults=tuple(faults))
+        one = build_overview(runs.fleet, standing, states={"n0003": state})
+    assert headline(one) == "1 new incident on 1 node since yesterday 12:00 UTC"
+    assert [card.title.rpartition(" ")[2] for card in (*one.cards, *one.still_cards)] == [
+        "(gpu.xid.79)",
+        "(gpu.xid.48)",
     ]
-
-
-def test_specs_that_broke_what_they_judge_are_told(runs):
-    runs.run(-24, *(runs.outcome(node, MEMORY, hours=-24) for node in NODES))
-    ill = NODES[1::2]
-    failing = [runs.outcome(node, MEMORY, verdict="fail") for node in ill]
-    runs.run(0, *failing, spec_commit="b" * 40)
-    (cluster,) = runs.overview().clusters
-    assert place(cluster.group) == "specs at bbbbbbbbbbbb"
 
 
 def test_the_first_run_tells_what_fails_in_it(runs):
     day(runs, 0, {MEMORY: RACK})
     one = runs.overview()
-    assert headline(one) == "4 failures on 4 nodes in the first run"
-    assert where(one) == "rack r02 (4 of 4 nodes)"
+    assert headline(one) == "4 incidents on 4 nodes in the first run"
+    assert where(one) == "memory_size: 4 of 4 nodes of rack r02"
 
 
 def test_nothing_broke_is_said_too(runs):
@@ -224,7 +229,7 @@ def test_a_browser_shows_the_answer_without_scrolling(runs):
     day(runs, 0, {MEMORY: RACK})
     with show(render_overview(runs.overview())) as page:
         boxes = [
-            page.get_by_text(said).first.bounding_box() for said in ("4 new failures on 4 nodes", "rack r02", "n0016")
+            page.get_by_text(said).first.bounding_box() for said in ("4 new incidents on 4 nodes", "rack r02", "n0016")
         ]
     assert all(box and box["y"] + box["height"] < 800 for box in boxes)
 
@@ -243,7 +248,7 @@ def test_a_collector_that_died_is_no_quiet_day(runs):
     runs.run(0, *(runs.outcome(node, verdict="error", reason="no evidence") for node in NODES))
     one = runs.overview()
     assert headline(one) == "16 outcomes on 16 places can no longer be judged since yesterday 12:00 UTC"
-    assert where(one) == "everywhere (16 of 16 nodes)"
+    assert where(one) == "no evidence: 16 of 16 nodes, in 4 racks"
     assert "Nothing broke" not in text(render_overview(one))
 
 

@@ -265,7 +265,7 @@ def test_without_node_there_is_the_overview_and_what_to_run_for_the_rest(tmp_pat
     monkeypatch.setenv("PATH", "")
     with pytest.raises(AssayError, match="npm ci"):
         build(tmp_path)
-    assert "1 failure on 1 node in the first run" in (tmp_path / "index.html").read_text()
+    assert "1 incident on 1 node in the first run" in (tmp_path / "index.html").read_text()
 
 
 @needs_node

@@ -76,7 +76,7 @@ def test_a_filter_takes_nodes_and_leaves_the_totals(paper: Paper, tmp_path) -> N
     assert not view.sites["lab1"][0].is_well
 
 
-def test_news_tell_what_moved_since_the_time_and_what_waits_for_whom(paper: Paper, tmp_path) -> None:
+def test_news_tell_what_moved_and_waits(paper: Paper, catalog, tmp_path) -> None:  # noqa: F811
     for number in range(11, 31):  # limits count them
         paper.add(f"n{number}", rack=f"r{number}", pool="b")
     paper.fault("n1", "gpu.xid.79", "gpu2")
@@ -86,9 +86,20 @@ def test_news_tell_what_moved_since_the_time_and_what_waits_for_whom(paper: Pape
     paper.fault("n5", "gpu.xid.79", "gpu2")
     paper.step()
     paper.say("hold", "n3", who="ann", reason="RCA")
-    fleet, states = fleet_of(paper, tmp_path), list(paper.stories().values())
-    news = build_fleet_news(fleet, states, list_cells(fleet, states), [], RolloutHistory(), since)
-    assert [(one.direction, [node for node, _ in one.nodes]) for one in news.changes] == [("out", ["n5"])]
-    assert [(one.fault_class, one.nodes) for one in news.faults] == [("gpu.xid.79", ("n5",))]
+    fleet = fleet_of(paper, tmp_path)
+    paper.say("move", "n7", to="triage", who="ann", reason="a look at its cables")
+    paper.step()
+    states = list(paper.stories().values())
+    news = build_fleet_news(fleet, catalog, states, list_cells(fleet, states), [], RolloutHistory(), since)
+    (group,) = news.incidents
+    assert (group.title, group.holders, group.is_over) == (
+        f"{catalog.describe('gpu.xid.79')} (gpu.xid.79)",
+        ("n5",),
+        False,
+    )
+    (incident,) = group.members
+    assert incident.now == next(state.state for state in states if state.node == "n5") != "production"
+    assert [node for node, _ in news.moves] == ["n7"], "n5 moved because of its incident"
+    assert "a look at its cables" in news.moves[0][1]
     assert ("ann", "release the node", (("n3", "RCA"),)) in [(one.who, one.task, one.nodes) for one in news.waiting]
     assert news.rollout is None

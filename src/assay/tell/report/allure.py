@@ -13,13 +13,10 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from assay.decide.faults.incidents import Symptom, group_symptoms
-from assay.model.errors import AssayError
 from assay.model.evidence import OBJECT_SUFFIX, read_digest, unpack_object
 from assay.model.fleet import Fleet, allure_labels
 from assay.model.outcome import (
@@ -30,9 +27,7 @@ from assay.model.outcome import (
     read_part,
 )
 from assay.model.reading import format_value
-from assay.model.specs.fault_catalog import FaultCatalog
-from assay.model.specs.fault_relations import UNRELATED
-from assay.model.timestamps import format_time
+from assay.tell.report.failure_cards import find_catalog, find_incidents
 from assay.tell.report.latest_outcomes import (
     FAILING,
     KNOWN,
@@ -46,6 +41,7 @@ from assay.tell.report.latest_outcomes import (
     HolderStatus,
     suite_area,
 )
+from assay.tell.views.incident_groups import name_kind
 
 MAX_ATTACHED_BYTES = 64 << 20
 """Size of all attachments of a report; further artefacts are only named, with their digests."""
@@ -127,33 +123,8 @@ def write_allure_results(
 
 def find_incident(fleet: Fleet, holder: HolderStatus) -> str:
     """Return the fault class of the worst incident among a holder's failures; a check without one; "" for none."""
-    catalog, at = _find_catalog(fleet), format_time(datetime.fromtimestamp(holder.measured, UTC))
-    symptoms = [
-        Symptom(
-            id=f"{outcome.check}[{outcome.subject}]",
-            fault_class=outcome.fault or _check_title(outcome).partition(" ")[0],
-            subject=outcome.subject,
-            severity=catalog.find_treatment(outcome.fault).severity if catalog and outcome.fault else "informational",
-            blame="hardware",
-            detail=outcome.reason,
-            first_seen=at,
-            last_seen=at,
-            ended_at="",
-            recorded_at=at,
-        )
-        for outcome in holder.abnormal
-        if outcome.status == FAILING
-    ]
-    causes = [group[0] for group in group_symptoms(catalog.fault_relations if catalog else UNRELATED, symptoms)]
+    causes = [incident.symptoms[0] for incident in find_incidents(find_catalog(fleet), holder)]
     return min(causes, key=lambda cause: cause.rank).fault_class if causes else ""
-
-
-def _find_catalog(fleet: Fleet) -> FaultCatalog | None:
-    """Return the fleet's fault catalogue, None if it has none or a contradictory one: `assay check` reports it."""
-    try:
-        return fleet.fault_catalog
-    except AssayError:
-        return None
 
 
 def list_categories(fleet: Fleet, incidents: Mapping[str, int]) -> list[AllureJson]:
@@ -161,11 +132,10 @@ def list_categories(fleet: Fleet, incidents: Mapping[str, int]) -> list[AllureJs
 
     A message names its node's values, so that it makes no category.
     """
-    failed, catalog = [], _find_catalog(fleet)
+    failed, catalog = [], find_catalog(fleet)
     for name in sorted(filter(None, incidents), key=lambda name: (-incidents[name], name)):
-        words = catalog.describe(name) if catalog else name
         matchers = {"statuses": ["failed"], "labels": {"incident": f"^{re.escape(name)}$"}}
-        failed.append({"name": f"{words} ({name})" if words != name else name, "matchers": matchers})
+        failed.append({"name": name_kind(catalog, name), "matchers": matchers})
     broken = {"name": "Could not be judged, or evidence is too old", "matchers": {"statuses": ["broken"]}}
     return [{**category, "groupByMessage": False} for category in (*failed, broken)]
 

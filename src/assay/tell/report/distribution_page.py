@@ -19,8 +19,8 @@ from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.page import draw_polyline, render_page
 from assay.model.reading import format_value
-from assay.tell.report import overview_phrases
 from assay.tell.report.allure import NO_ALLURE, AllureLinks
+from assay.tell.report.failure_cards import shorten_check
 from assay.validate.results.distribution import (
     PeerDistribution,
     PeerOutlier,
@@ -73,7 +73,7 @@ def render_distributions(
         in_lab=in_lab,
         checks=[(check, [draw_distribution(each) for each in of_check]) for check, of_check in by_check],
         sizes=(HISTOGRAM_SIZE, COURSE_SIZE),
-        words=overview_phrases,
+        shorten=shorten_check,
         link=links,
     )
 

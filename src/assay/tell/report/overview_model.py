@@ -1,17 +1,27 @@
-"""The content of the overview: new failures and where they cluster, excused checks, stale nodes, trends of pools."""
+"""The content of the overview: new incidents, what cannot be judged, excused checks, stale nodes, trends of pools."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from types import MappingProxyType
 
+from assay.decide.state.node_state import NodeState
 from assay.ledger.history.queries import PoolDayRate
 from assay.model.fleet import Fleet
 from assay.model.outcome import read_whole
-from assay.tell.report.change_clusters import ChangeCluster, cluster_changes
-from assay.tell.report.cluster_statistics import SubjectTraits
+from assay.model.timestamps import format_time
+from assay.tell.report.failure_cards import (
+    FailureCard,
+    find_catalog,
+    find_incidents,
+    make_incident_cards,
+    make_unknown_cards,
+    name_outcome,
+    shorten_check,
+)
 from assay.tell.report.latest_outcomes import (
     FAILING,
     KNOWN,
@@ -33,6 +43,7 @@ from assay.tell.report.status_changes import (
     find_changes,
     find_unchanged,
 )
+from assay.tell.views.incident_groups import IncidentMember
 
 _POOLS = f"""
 SELECT scope, count(*), sum(ill > 0), sum(well), sum(well + ill) FROM (
@@ -102,9 +113,12 @@ class FleetOverview:
     broke: tuple[StatusChange, ...]
     fixed: tuple[StatusChange, ...]
     lost: tuple[StatusChange, ...]
-    clusters: tuple[ChangeCluster, ...]
-    unknown_clusters: tuple[ChangeCluster, ...]
-    still_clusters: tuple[ChangeCluster, ...]
+    incidents: tuple[IncidentMember, ...]
+    """The new ones."""
+    cards: tuple[FailureCard, ...]
+    unknown_cards: tuple[FailureCard, ...]
+    still_cards: tuple[FailureCard, ...]
+    still_unknown_cards: tuple[FailureCard, ...]
     holders: tuple[HolderSummary, ...]
     known: tuple[ExcusedChecks, ...]
     on_trial: tuple[ExcusedChecks, ...]
@@ -135,10 +149,12 @@ def build_overview(
     window_s: float = DAY_S,
     rollout: RolloutWaits = NO_ROLLOUT,
     rates: Iterable[PoolDayRate] = (),
+    states: Mapping[str, NodeState] = MappingProxyType({}),
 ) -> FleetOverview:
     """Return the overview, with the changes since the newest run before the window.
 
-    What the `rollout` explains is no failure to act upon. `rates`: how the pools fared on each day.
+    What the `rollout` explains is no failure to act upon. `rates`: how the pools fared on each day. `states` are those
+    of the nodes: they know the faults that logs told.
     """
     runs = latest.list_reported_runs()
     since = find_baseline(runs, window_s)
@@ -147,8 +163,11 @@ def build_overview(
     lost = tuple(change for change in changed if change.lost)
     rest = list(find_unchanged(latest, (*broke, *lost)))
     still, waiting = list(rollout.select_rest(rest)), tuple(filter(rollout.explains, rest))
-    traits = SubjectTraits(fleet, {change.holder for change in (*broke, *lost, *still)})
-    holders, excused = _summarise_holders(fleet, latest, (*broke, *lost), waiting)
+    holders, incidents, excused = _summarise_holders(fleet, latest, (*broke, *lost), waiting, states)
+    known_before = {name_outcome(change.check, change.subject) for change in still if change.now == FAILING}
+    start = format_time(datetime.fromtimestamp(since.at, UTC)) if len(runs) > 1 else ""
+    new = [each for each in incidents if not _was_there(each, known_before, start)]
+    old = [each for each in incidents if _was_there(each, known_before, start)]
     return FleetOverview(
         fleet=fleet.root.name,
         spec=f"{fleet.commit[:12] or 'no commit'}{'+changes' if fleet.dirty else ''}",
@@ -158,9 +177,11 @@ def build_overview(
         broke=broke,
         fixed=tuple(change for change in changed if change.fixed),
         lost=lost,
-        clusters=tuple(cluster_changes(latest, traits, broke)),
-        unknown_clusters=tuple(cluster_changes(latest, traits, lost)),
-        still_clusters=tuple(cluster_changes(latest, traits, still)),
+        incidents=tuple(new),
+        cards=tuple(make_incident_cards(fleet, new)),
+        unknown_cards=tuple(make_unknown_cards(fleet, lost)),
+        still_cards=tuple(make_incident_cards(fleet, old)),
+        still_unknown_cards=tuple(make_unknown_cards(fleet, (change for change in still if change.now == UNKNOWN))),
         holders=tuple(holders),
         known=tuple(_group_excused(excused, KNOWN)),
         on_trial=tuple(_list_on_trial(latest, excused)),
@@ -170,22 +191,36 @@ def build_overview(
     )
 
 
+def _was_there(incident: IncidentMember, known_before: Collection[str], start: str) -> bool:
+    """Whether any of an incident was known at the start of the window."""
+    return any(
+        symptom.id in known_before or ("::" not in symptom.id and symptom.recorded_at <= start)
+        for symptom in incident.symptoms
+    )
+
+
 def _summarise_holders(
-    fleet: Fleet, latest: LatestOutcomes, new: Iterable[StatusChange], waiting: Iterable[StatusChange]
-) -> tuple[list[HolderSummary], list[AbnormalOutcome]]:
-    """Return the summaries of all nodes, then of racks and fabrics, and the excused outcomes."""
+    fleet: Fleet,
+    latest: LatestOutcomes,
+    new: Iterable[StatusChange],
+    waiting: Iterable[StatusChange],
+    states: Mapping[str, NodeState],
+) -> tuple[list[HolderSummary], list[IncidentMember], list[AbnormalOutcome]]:
+    """Return the summaries of all nodes, then of racks and fabrics, their incidents, and the excused outcomes."""
     new_counts, waits = Counter(change.holder for change in new), defaultdict[str, set[tuple[str, str]]](set)
     for change in waiting:
         waits[change.holder].add((change.check, change.subject))
-    judged, excused = dict[str, HolderSummary](), list[AbnormalOutcome]()
+    judged, excused, incidents = dict[str, HolderSummary](), list[AbnormalOutcome](), list[IncidentMember]()
+    catalog = find_catalog(fleet)
     for holder in latest.read_holders():
+        incidents += find_incidents(catalog, holder, states.get(holder.name), waits[holder.name])
         judged[holder.name] = _summarise_holder(fleet, holder, new_counts[holder.name], waits[holder.name])
         excused += [outcome for outcome in holder.abnormal if outcome.status in (KNOWN, ON_TRIAL)]
     nodes = [
         judged.pop(node.name, HolderSummary(node.name, node.name, node=True, pool=node.pool, rack=node.rack))
         for node in fleet.nodes.values()
     ]
-    return [*nodes, *judged.values()], excused
+    return [*nodes, *judged.values()], incidents, excused
 
 
 def _summarise_holder(
@@ -211,7 +246,7 @@ def _summarise_holder(
         excused=holder.count(KNOWN, ON_TRIAL),
         judged=holder.count(PASSING, FAILING, UNKNOWN, KNOWN, ON_TRIAL, ON_TRIAL_PASSING),
         measured=holder.measured,
-        problems=tuple(f"{outcome.check.rpartition('::test_')[2]}: {outcome.reason}" for outcome in bad[:4]),
+        problems=tuple(f"{shorten_check(outcome.check)}: {outcome.reason}" for outcome in bad[:4]),
         left_out=max(0, len(bad) - 4),
         waiting=len(waits),
         stale=holder.stale,

@@ -13,6 +13,7 @@ from assay.model.timestamps import format_ago, format_duration
 from assay.tell.report import overview_phrases
 from assay.tell.report.allure import NO_ALLURE, AllureLinks
 from assay.tell.report.distribution_page import CheckOutlier
+from assay.tell.report.failure_cards import shorten_check
 from assay.tell.report.overview_model import FleetOverview, HolderSummary, PoolTrend, group_by_pool_and_rack
 
 TREND_SIZE = (220, 36)
@@ -94,6 +95,7 @@ def render_overview(
         sync=sync,
         drift_ages={pool.pool: format_ago(pool.oldest, sync.at) for pool in sync.pools if pool.oldest} if sync else {},
         words=overview_phrases,
+        shorten=shorten_check,
         link=links,
         outliers=outliers,
         pools=draw_pool_maps(overview, group_by_pool_and_rack(overview.holders), links),

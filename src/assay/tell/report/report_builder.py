@@ -21,6 +21,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import assay
+from assay.decide.state.node_projection import NODE_STATES
+from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -99,7 +101,8 @@ def build_reports(
         newest = latest.list_reported_runs()[-1]
         links = AllureLinks(newest.run if AllureTools.find_installed(fleet.root) else "")
         past = read_past(fleet, reports, newest.at, unread)
-        overview = build_overview(fleet, latest, window_s, rollout, past.rates)
+        states = {state.node: state for state in read_projection(ledger, NODE_STATES).node_states()}
+        overview = build_overview(fleet, latest, window_s, rollout, past.rates, states)
         unread += latest.unread
         outliers, in_lab = list_outliers(past.distributions), fleet.is_lab
         pages.overview.write_text(render_overview(overview, sync, links, outliers, in_lab=in_lab))

@@ -5,41 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Literal
 
+from assay.decide.faults.incidents import list_incidents
 from assay.decide.moves.held_answers import OpenBreaker, list_open_breakers
 from assay.decide.rollouts.rollout_history import Rollout, RolloutHistory
 from assay.decide.state.node_state import NodeState
 from assay.model.fleet import Fleet
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.specs.fault_relations import UNRELATED
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fleet import NodeOnMap
+from assay.tell.views.incident_groups import IncidentGroup, IncidentMember, group_incidents
 from assay.tell.views.next_step import NextStep, find_next_step, list_ticket_titles
-
-Direction = Literal["out", "back", "on"]
-
-
-@dataclass(frozen=True, slots=True)
-class StateChange:
-    """Nodes that made the same transition since the time: when last (ISO 8601 UTC), and each node with its reason.
-
-    `direction`: out of service, back into service, or from one state out of service to another.
-    """
-
-    origin: str
-    target: str
-    direction: Direction
-    at: str
-    nodes: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NewFault:
-    """Faults of one class that arrived since the time, with the nodes that have them."""
-
-    fault_class: str
-    severity: str
-    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +33,9 @@ class FleetNews:
     """What changed since `since` (ISO 8601 UTC), what waits for whom, and what is under way."""
 
     since: str
-    changes: tuple[StateChange, ...]
-    faults: tuple[NewFault, ...]
+    incidents: tuple[IncidentGroup, ...]
+    moves: tuple[tuple[str, str], ...]
+    """The nodes that changed their state without one of these incidents, each with its way."""
     waiting: tuple[WaitingNodes, ...]
     tickets: tuple[TicketRecord, ...]
     breakers: tuple[OpenBreaker, ...]
@@ -67,6 +45,7 @@ class FleetNews:
 
 def build_fleet_news(
     fleet: Fleet,
+    catalog: FaultCatalog | None,
     states: Sequence[NodeState],
     cells: Sequence[NodeOnMap],
     tickets: Sequence[TicketRecord],
@@ -77,11 +56,12 @@ def build_fleet_news(
     seen = {cell.name for cell in cells}
     seen_or_none = {*seen, ""}  # a ticket may be of no node
     ours = [state for state in states if state.node in seen]
-    serving = frozenset(chain.from_iterable(policy.states_in_service for policy in fleet.policies.values()))
+    incidents = group_incidents(catalog, _list_new_incidents(catalog, ours, since))
+    told = {node for group in incidents for node in group.holders}
     return FleetNews(
         since=since,
-        changes=tuple(_list_changes(ours, serving, since)),
-        faults=tuple(_list_new_faults(ours, since)),
+        incidents=tuple(incidents),
+        moves=tuple(_list_moves((state for state in ours if state.node not in told), since)),
         waiting=tuple(_list_waiting(fleet, ours, cells, tickets)),
         tickets=tuple(record for record in tickets if not record.closed_at and record.ticket.node in seen_or_none),
         breakers=tuple(list_open_breakers(ours)),
@@ -89,34 +69,27 @@ def build_fleet_news(
     )
 
 
-def _list_changes(states: Iterable[NodeState], serving: frozenset[str], since: str) -> Iterator[StateChange]:
-    moved: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    newest: dict[tuple[str, str], str] = {}
+def _list_new_incidents(
+    catalog: FaultCatalog | None, states: Iterable[NodeState], since: str
+) -> Iterator[IncidentMember]:
+    """Yield the incidents of which nothing was known at the time. What is only recorded is left out."""
+    relations = catalog.fault_relations if catalog else UNRELATED
     for state in states:
-        for move in reversed(state.transitions):
-            if move.at < since:
-                break
-            way = (move.origin, move.target)
-            moved[way].append((state.node, state.reason if move is state.transitions[-1] else ""))
-            newest[way] = max(newest.get(way, ""), move.at)
-    for way in sorted(moved, key=lambda way: newest[way], reverse=True):
-        yield StateChange(*way, _find_direction(*way, serving), newest[way], tuple(moved[way]))
+        if any((fault.arrived_at or fault.first_seen) >= since for fault in state.faults):
+            for incident in list_incidents(relations, state):
+                is_new = all(symptom.recorded_at >= since for symptom in incident.symptoms)
+                if is_new and incident.severity != "informational":
+                    rest = (symptom for symptom in incident.symptoms if symptom is not incident.work)
+                    yield IncidentMember(state.node, (incident.work, *rest), state.state)
 
 
-def _find_direction(origin: str, target: str, serving: frozenset[str]) -> Direction:
-    if (origin in serving) == (target in serving):
-        return "on"
-    return "back" if target in serving else "out"
-
-
-def _list_new_faults(states: Iterable[NodeState], since: str) -> list[NewFault]:
-    nodes_by_kind: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+def _list_moves(states: Iterable[NodeState], since: str) -> Iterator[tuple[str, str]]:
+    """Yield the nodes that changed their state, with their way and the last reason."""
     for state in states:
-        for fault in state.faults:
-            if (fault.arrived_at or fault.first_seen) >= since:
-                nodes_by_kind[fault.fault_class, fault.severity][state.node] = None
-    new = [NewFault(*kind, tuple(nodes)) for kind, nodes in nodes_by_kind.items()]
-    return sorted(new, key=lambda fault: (-len(fault.nodes), fault.fault_class))
+        moves = [move for move in state.transitions if move.at >= since]
+        if moves:
+            way = " → ".join([moves[0].origin, *(move.target for move in moves)])
+            yield state.node, f"{way}: {state.reason}"
 
 
 def _list_waiting(

@@ -1,0 +1,129 @@
+"""What fails and what cannot be judged, one card for each cause: by incident, as pages and tickets tell it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from assay.decide.faults.incidents import Symptom, group_symptoms, make_symptom
+from assay.decide.state.node_state import NodeState
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.page import format_quantity
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.specs.fault_relations import UNRELATED
+from assay.model.timestamps import format_time
+from assay.tell.report.latest_outcomes import FAILING, HolderStatus
+from assay.tell.report.status_changes import StatusChange
+from assay.tell.views.incident_groups import IncidentMember, group_incidents
+
+LINES_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCard:
+    """One cause: what happened, on how many nodes and where, what was read of it (`more` lines are left out)."""
+
+    title: str
+    reach: str
+    lines: tuple[str, ...]
+    more: int
+    holders: tuple[str, ...]
+
+
+def find_catalog(fleet: Fleet) -> FaultCatalog | None:
+    """Return the fleet's fault catalogue, None if it has none or a contradictory one: `assay check` reports it."""
+    try:
+        return fleet.fault_catalog
+    except AssayError:
+        return None
+
+
+def find_incidents(
+    catalog: FaultCatalog | None,
+    holder: HolderStatus,
+    state: NodeState | None = None,
+    left_out: Collection[tuple[str, str]] = (),
+) -> list[IncidentMember]:
+    """Return the incidents of a holder: its failures but for those `left_out`, and the open faults that logs told."""
+    at = format_time(datetime.fromtimestamp(holder.measured, UTC))
+    symptoms = [
+        Symptom(
+            id=name_outcome(outcome.check, outcome.subject),
+            fault_class=outcome.fault or shorten_check(outcome.check),
+            subject=outcome.subject,
+            severity=catalog.find_treatment(outcome.fault).severity if catalog and outcome.fault else "informational",
+            blame="hardware",
+            detail=outcome.reason,
+            first_seen=at,
+            last_seen=at,
+            ended_at="",
+            recorded_at=at,
+        )
+        for outcome in holder.abnormal
+        if outcome.status == FAILING and (outcome.check, outcome.subject) not in left_out
+    ]
+    told = [fault for fault in (state.faults if state else ()) if fault.is_open and {*fault.marks} - {"check"}]
+    symptoms += [make_symptom(fault) for fault in told if fault.severity != "informational"]
+    relations = catalog.fault_relations if catalog else UNRELATED
+    return [IncidentMember(holder.name, tuple(group)) for group in group_symptoms(relations, symptoms)]
+
+
+def make_incident_cards(fleet: Fleet, incidents: Iterable[IncidentMember]) -> Iterator[FailureCard]:
+    """Yield a card for each kind of incident, the widest first."""
+    for group in group_incidents(find_catalog(fleet), incidents):
+        seen = (symptom for member in group.members for symptom in member.symptoms)
+        yield _make_card(fleet, group.title, map(_describe_symptom, seen), group.holders)
+
+
+def make_unknown_cards(fleet: Fleet, changes: Iterable[StatusChange]) -> list[FailureCard]:
+    """Return a card for each reason why something cannot be judged, whatever names and numbers it has; widest first."""
+    by_cause: dict[Hashable, list[StatusChange]] = defaultdict(list)
+    for change in changes:
+        by_cause[change.cause].append(change)
+    cards = [
+        _make_card(
+            fleet,
+            alike[0].reason,
+            [f"{format_quantity(len({change.check for change in alike}), 'check')} cannot be judged"],
+            tuple(dict.fromkeys(change.holder for change in alike)),
+        )
+        for alike in by_cause.values()
+    ]
+    return sorted(cards, key=lambda card: (-len(card.holders), card.title))
+
+
+def name_outcome(check: str, subject: str) -> str:
+    """Return the name of an outcome: that of its check on its subject."""
+    return f"{check}[{subject}]"
+
+
+def shorten_check(check: str) -> str:
+    """Return the name of a check's function without `test_`."""
+    return check.rpartition("::")[2].removeprefix("test_")
+
+
+def _describe_symptom(symptom: Symptom) -> str:
+    check = shorten_check(symptom.id.partition("[")[0]) if "::" in symptom.id else symptom.fault_class
+    return f"{check}: {symptom.detail}"
+
+
+def _make_card(fleet: Fleet, title: str, lines: Iterable[str], holders: tuple[str, ...]) -> FailureCard:
+    distinct = list(dict.fromkeys(lines))
+    more = max(0, len(distinct) - LINES_SHOWN)
+    return FailureCard(title, _describe_reach(fleet, holders), tuple(distinct[:LINES_SHOWN]), more, holders)
+
+
+def _describe_reach(fleet: Fleet, holders: Collection[str]) -> str:
+    """Return how many nodes it is, of how many, and where."""
+    nodes = [fleet.nodes[name] for name in holders if name in fleet.nodes]
+    if not nodes:
+        return format_quantity(len(holders), "place")
+    racks, pools = {(node.site, node.rack) for node in nodes}, {node.pool for node in nodes}
+    around = [node for node in fleet.nodes.values() if node.pool in pools]
+    if len(racks) > 1:
+        return f"{len(nodes)} of {format_quantity(len(around), 'node')}, in {len(racks)} racks"
+    size = sum((node.site, node.rack) in racks for node in around)
+    return f"{len(nodes)} of {format_quantity(size, 'node')} of rack {nodes[0].rack}"
