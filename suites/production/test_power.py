@@ -16,7 +16,7 @@ def test_power_supplies_stand_in_for_each_other(bmc):
 @pytest.mark.fault("psu.failed")
 def test_power_comes_in_cleanly(node):
     """Check that no power supply has lost its input, and that each input is within its range."""
-    wrong = [f"PSU {psu.slot} has {psu.input}" for psu in node.psus if psu.input != "Normal"]
+    wrong = [f"psu{psu.slot} has {psu.input}" for psu in node.psus if psu.input != "Normal"]
     assert not wrong, ", ".join(wrong)
 
 

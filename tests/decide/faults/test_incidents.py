@@ -154,3 +154,16 @@ def test_what_comes_after_a_proved_repair_is_another_incident(
     assert former.describe_return() == ""
     unproved = replace(first, response="")
     assert len(list_of(catalog, unproved, make_fault(catalog, *later))) == 1
+
+
+def test_a_check_of_the_node_that_names_one_part_is_about_that(catalog: FaultCatalog) -> None:
+    def name(detail: str, part: str = "") -> str:
+        (incident,) = list_of(catalog, make_fault(catalog, "psu.failed", part, 0, detail=detail))
+        return incident.work.named_part
+
+    assert [name("psu3 has LossOfInput"), name("psu3 has X, psu4 has X"), name("group 0 is Critical")] == [
+        "psu3",
+        "",
+        "",
+    ]
+    assert name("psu3 has LossOfInput", "psu5") == "psu5"

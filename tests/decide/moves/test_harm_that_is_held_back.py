@@ -9,7 +9,7 @@ from assay.model.fleet import Fleet
 from assay.model.ticket import Ticket
 from assay.tell.views.fleet import list_cells
 from assay.tell.views.fleet_news import _list_waiting
-from assay.tell.views.next_step import find_waiting_decision
+from assay.tell.views.next_step import find_next_step, find_waiting_decision
 
 LEAK = "bmc.event.leak"
 
@@ -53,6 +53,9 @@ def test_it_is_waited_for_by_name(leaking, tmp_path):
     assert groups["room within the limits of the policy"].keys() == {"n3"}
     assert [who for who, nodes in groups.items() if "n3" in nodes] == ["room within the limits of the policy"]
     assert "held back" in groups["room within the limits of the policy"]["n3"]
+    policy, title = leaking.policy, "Check hoses"
+    step = find_next_step(leaking.story("n3"), policy, {"t1": title})
+    assert step.detail.endswith(f"; technicians meanwhile: {title}"), "who waits for room still learns what hands do"
     waiting = find_waiting_decision(leaking.story("n3"), serves=True)
     assert waiting is not None
     assert waiting.blocker == "limits"

@@ -90,7 +90,7 @@ class TechnicianNotes:
 
     def name_part(self, view: NodeSnapshot, incident: Incident) -> str:
         """Return the part that an incident is about, with its other names; "" for the whole node."""
-        part = incident.work.part
+        part = incident.work.named_part
         return self.names.describe(view.node_state, part) if self.names and part else part
 
 

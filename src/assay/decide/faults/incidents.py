@@ -28,6 +28,7 @@ MAX_CAUSES_READ = 64
 """Of the causes of one class, so many are compared with a symptom, the newest first."""
 _KIND = re.compile(r"[0-9_.:-]*$")
 _WORDS = re.compile(r"\w+")
+_PART_NAME = re.compile(r"\b(?:gpu|psu|nvme|fan|mlx5_)\d+\b")
 
 
 @fact
@@ -60,6 +61,12 @@ class Symptom:
     def part(self) -> str:
         """The part of the node, "" for the whole node."""
         return read_part(self.subject)
+
+    @property
+    def named_part(self) -> str:
+        """The part, or else the one that its text names by our name: a check of a node may judge all its parts."""
+        named = {*_PART_NAME.findall(self.detail)} if not self.part else {self.part}
+        return named.pop() if len(named) == 1 else ""
 
     @property
     def rank(self) -> tuple[int, str, str]:

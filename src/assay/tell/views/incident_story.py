@@ -80,13 +80,13 @@ def _tell_incident(
     known = catalog.find_class(cause.fault_class)
     code = decode_nvlink_xid(cause.detail, known.units) if known and known.units else None
     sub_code = (f"sub-code: {code}",) if code and code.info is not None else ()
-    where = f": {names.describe(state, cause.part)}" if cause.part else ""
+    where = f": {names.describe(state, part)}" if (part := cause.named_part) else ""
     rest = [symptom for symptom in incident.open_symptoms if symptom is not cause]
     return IncidentStory(
         id=incident.id,
         happened=f"{catalog.describe(cause.fault_class)}{where}",
         fault_class=cause.fault_class,
-        part=cause.part,
+        part=part,
         severity=incident.severity,
         since=incident.first_seen,
         last_seen=incident.last_seen,

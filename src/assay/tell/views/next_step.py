@@ -102,7 +102,8 @@ def find_next_step(state: NodeState, policy: LifecyclePolicy | None, tickets: Ma
     if state.note.startswith(FOREIGN_NOTE):
         return NextStep("whoever closed the node", "open it when the work is done", state.note, ticket)
     if waiting := find_waiting_decision(state, serves=serves):
-        return NextStep(*WAITS[waiting.blocker], waiting.detail, ticket)
+        work = f"technicians meanwhile: {tickets[ticket]}" if ticket else ""
+        return NextStep(*WAITS[waiting.blocker], "; ".join(filter(None, [waiting.detail, work])), ticket)
     if ticket:
         return NextStep("technicians", tickets[ticket], "", ticket)
     if serves:
