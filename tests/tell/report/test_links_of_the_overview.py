@@ -9,11 +9,14 @@ from urllib.parse import unquote
 
 import pytest
 
+from assay.model.entries.node_entries import NodeEnrolledEntry
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement
 from assay.tell.report.allure import AllureLinks
 from assay.tell.report.overview_page import render_overview
 from assay.tell.report.report_builder import AllureTools, build_reports
 from tests.support.browser import needs_browser, open_browser
+from tests.tell.report.conftest import at
 
 NODES = [f"n{number:04}" for number in range(1, 17)]
 
@@ -96,3 +99,18 @@ def test_the_map_names_its_racks_at_every_size(runs, monkeypatch):
     for limit in ("MAX_ROOMY_NODES", "MIN_DENSE_NODES"):
         monkeypatch.setattr(f"assay.tell.report.overview_page.{limit}", 1)
         assert "<span>r02</span>" in render_overview(one)
+
+
+def test_a_fault_that_only_a_log_told_is_on_the_page(runs, declared):
+    judge(runs, declared, ill=())
+    when = at(-1)
+    words = {"severity": "catastrophic", "blame": "hardware", "remedy": "reboot", "count": 1, "detail": "fell off"}
+    seen = {"first_seen": when, "last_seen": when, "marks": {"kernel": "boot:1"}, "times": [when]}
+    fault = {"fault": "f1", "class": "gpu.xid.79", "subject": "h100-a/n0007/gpu1", **words, **seen}
+    runs.ledger.append(
+        NodeEnrolledEntry("h100-a", "production").make_entry("e7", when, "n0007"),
+        LedgerEntry("f7", when, "fault", "n0007", fault),
+    )
+    page = html.unescape(build(runs).read_text())
+    assert "gpu.xid.79: fell off" in page
+    assert "1 incident on 1 node in the first run" in page

@@ -110,6 +110,19 @@ def test_failures_that_follow_from_one_cause_are_one_incident_of_all_nodes_that_
     assert card.reach == "2 of 16 nodes, in 2 racks"
 
 
+def test_what_a_gpu_that_is_gone_does_not_answer_is_its_incident(runs):
+    answers, speed = "suites/seatrial/test_gpu.py::test_gpu_answers", "suites/production/test_gpu.py::test_gpu_power"
+    for hours, gone in ((-24, ()), (0, ("gpu6",))):
+        runs.run(hours, *(
+            runs.outcome("n0003", check, part, hours, fault="gpu.missing" if check == answers else "",
+                         verdict="pass" if part not in gone else "fail" if check == answers else "error")
+            for part in ("gpu5", "gpu6") for check in (answers, speed)
+        ), runs.outcome("n0004", speed, "gpu6", hours, verdict="error" if hours == 0 else "pass"))  # fmt: skip
+    one = runs.overview()
+    assert [card.holders for card in one.cards] == [("n0003",)]
+    assert [card.holders for card in one.unknown_cards] == [("n0004",)], "only what no incident explains"
+
+
 def test_a_fault_that_only_a_log_told_is_an_incident_too(runs):
     day(runs, -24, {})
     day(runs, 0, {})

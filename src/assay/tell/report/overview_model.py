@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from assay.decide.state.node_state import NodeState
 from assay.ledger.history.queries import PoolDayRate
 from assay.model.fleet import Fleet
-from assay.model.outcome import read_whole
+from assay.model.outcome import read_part, read_whole
 from assay.model.timestamps import format_time
 from assay.tell.report.failure_cards import (
     FailureCard,
@@ -168,6 +168,7 @@ def build_overview(
     start = format_time(datetime.fromtimestamp(since.at, UTC)) if len(runs) > 1 else ""
     new = [each for each in incidents if not _was_there(each, known_before, start)]
     old = [each for each in incidents if _was_there(each, known_before, start)]
+    still_unknown = (change for change in still if change.now == UNKNOWN)
     return FleetOverview(
         fleet=fleet.root.name,
         spec=f"{fleet.commit[:12] or 'no commit'}{'+changes' if fleet.dirty else ''}",
@@ -179,9 +180,9 @@ def build_overview(
         lost=lost,
         incidents=tuple(new),
         cards=tuple(make_incident_cards(fleet, new)),
-        unknown_cards=tuple(make_unknown_cards(fleet, lost)),
+        unknown_cards=tuple(make_unknown_cards(fleet, _drop_explained(lost, incidents))),
         still_cards=tuple(make_incident_cards(fleet, old)),
-        still_unknown_cards=tuple(make_unknown_cards(fleet, (change for change in still if change.now == UNKNOWN))),
+        still_unknown_cards=tuple(make_unknown_cards(fleet, _drop_explained(still_unknown, incidents))),
         holders=tuple(holders),
         known=tuple(_group_excused(excused, KNOWN)),
         on_trial=tuple(_list_on_trial(latest, excused)),
@@ -189,6 +190,12 @@ def build_overview(
         waiting=waiting,
         rollout=rollout.rollout,
     )
+
+
+def _drop_explained(changes: Iterable[StatusChange], incidents: Iterable[IncidentMember]) -> Iterator[StatusChange]:
+    """Yield what cannot be judged but for the parts of incidents: one that is gone answers no check."""
+    parts = {(each.holder, symptom.named_part) for each in incidents for symptom in each.symptoms if symptom.named_part}
+    return (change for change in changes if (change.holder, read_part(change.subject)) not in parts)
 
 
 def _was_there(incident: IncidentMember, known_before: Collection[str], start: str) -> bool:

@@ -101,7 +101,7 @@ def build_reports(
         newest = latest.list_reported_runs()[-1]
         links = AllureLinks(newest.run if AllureTools.find_installed(fleet.root) else "")
         past = read_past(fleet, reports, newest.at, unread)
-        states = {state.node: state for state in read_projection(ledger, NODE_STATES).node_states()}
+        states = read_projection(ledger, NODE_STATES).node_states()
         overview = build_overview(fleet, latest, window_s, rollout, past.rates, states)
         unread += latest.unread
         outliers, in_lab = list_outliers(past.distributions), fleet.is_lab
