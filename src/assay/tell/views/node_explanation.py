@@ -26,7 +26,7 @@ from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
 from assay.tell.views.expected_return import describe_return
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
-from assay.tell.views.node_status import NodeStatus, describe_unread, make_node_status
+from assay.tell.views.node_status import NodeStatus, make_node_status
 from assay.tell.views.node_sync import RolloutOfNode, find_node_rollout, find_node_sync, format_node_rollout
 from assay.tell.views.records import RecordSource, find_fault_catalog, find_unread
 from assay.tell.views.sources import JUDGING_HASHES
@@ -393,10 +393,8 @@ def describe_lemon_score(source: RecordSource, state: NodeState) -> LemonStatus 
     return extend(LemonStatus, score, summary=str(score)) if score else None
 
 
-def format_notes(answer: ExplainAnswer, now: datetime) -> Iterator[str]:
+def format_notes(answer: ExplainAnswer) -> Iterator[str]:
     """Yield the lines of what holds now: requirements, failures, the rollout, the breaker."""
-    if answer.unread_since is not None:
-        yield describe_unread(answer.unread_since, now)
     for phase in answer.requires:
         if lacks := phase.lacks:
             more = f" (and {len(lacks) - 1} more)" if len(lacks) > 1 else ""

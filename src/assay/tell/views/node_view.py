@@ -162,7 +162,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         standing=find_standing(state, policy, is_unread=answer.unread_since is not None),
         answer=answer,
         chain=tuple((made, find_commit_at(adopted, made.at, fleet.commit)) for made in reversed(answer.chain)),
-        notes=(*format_burn_in(state), *format_notes(answer, now)),
+        notes=(*format_burn_in(state), *format_notes(answer)),
         stays=tuple(stays),
         graph=draw_path_svg(policy, make_state_path(stays, now)) if policy else "",
         timeline=build_timeline(entries, outcomes, TIMELINE_SHOWN, find_fault_catalog(source)),
