@@ -41,9 +41,9 @@ def list_explanation_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield what a person asks first, each with its label: what broke, since when, why, what was done, who acts."""
     because = "" if answer.incidents else f": {answer.because}"
-    known = "" if answer.unread_since is None else f"{describe_unread(answer.unread_since, now)}; "
+    doubt = "" if answer.unread_since is None else f"{describe_unread(answer.unread_since, now)}; "
     since = f"since {format_minute(answer.since)} ({format_ago(answer.since, now)})"
-    yield answer.node, f"{known}{answer.state} {since}{because}"
+    yield answer.node, f"{doubt}{answer.state} {since}{because}"
     for number, incident in enumerate(answer.incidents[:INCIDENTS_SHOWN]):
         since = f"since {format_minute(incident.since)} ({format_ago(incident.since, now)}){incident.again}"
         yield "what", f"{incident.happened} ({incident.fault_class}, {incident.severity}), {since}"

@@ -77,8 +77,8 @@ def find_own_part(text: str, gpus: Mapping[str, str]) -> str:
 
     Sensors have the name of their part as a prefix: `HGX_GPU_SXM_3_TEMP_0`.
     """
-    found = ((name, part) for name, part in gpus.items() if name in text)  # nearly always none, and much cheaper
-    named = {part for name, part in found if re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![0-9])", text)}
+    spoken = ((name, part) for name, part in gpus.items() if name in text)  # nearly always none, and much cheaper
+    named = {part for name, part in spoken if re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![0-9])", text)}
     return named.pop() if len(named) == 1 else ""
 
 

@@ -65,8 +65,8 @@ def find_incidents(
         for outcome in holder.abnormal
         if outcome.status == FAILING and (outcome.check, outcome.subject) not in left_out
     ]
-    told = [fault for fault in (state.faults if state else ()) if fault.is_open and {*fault.marks} - {"check"}]
-    symptoms += [make_symptom(fault) for fault in told if fault.severity != "informational"]
+    of_logs = [fault for fault in (state.faults if state else ()) if fault.is_open and {*fault.marks} - {"check"}]
+    symptoms += [make_symptom(fault) for fault in of_logs if fault.severity != "informational"]
     relations = catalog.fault_relations if catalog else UNRELATED
     return [IncidentMember(holder.name, tuple(group)) for group in group_symptoms(relations, symptoms)]
 
@@ -74,8 +74,8 @@ def find_incidents(
 def make_incident_cards(fleet: Fleet, incidents: Iterable[IncidentMember]) -> Iterator[FailureCard]:
     """Yield a card for each kind of incident, the widest first."""
     for group in group_incidents(find_catalog(fleet), incidents):
-        seen = (symptom for member in group.members for symptom in member.symptoms)
-        yield _make_card(fleet, group.title, map(_describe_symptom, seen), group.holders)
+        symptoms = (symptom for member in group.members for symptom in member.symptoms)
+        yield _make_card(fleet, group.title, map(_describe_symptom, symptoms), group.holders)
 
 
 def make_unknown_cards(fleet: Fleet, changes: Iterable[StatusChange]) -> list[FailureCard]:

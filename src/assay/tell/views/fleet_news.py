@@ -57,11 +57,11 @@ def build_fleet_news(
     seen_or_none = {*seen, ""}  # a ticket may be of no node
     ours = [state for state in states if state.node in seen]
     incidents = group_incidents(catalog, _list_new_incidents(catalog, ours, since))
-    told = {node for group in incidents for node in group.holders}
+    with_incidents = {node for group in incidents for node in group.holders}
     return FleetNews(
         since=since,
         incidents=tuple(incidents),
-        moves=tuple(_list_moves((state for state in ours if state.node not in told), since)),
+        moves=tuple(_list_moves((state for state in ours if state.node not in with_incidents), since)),
         waiting=tuple(_list_waiting(fleet, ours, cells, tickets)),
         tickets=tuple(record for record in tickets if not record.closed_at and record.ticket.node in seen_or_none),
         breakers=tuple(list_open_breakers(ours)),
