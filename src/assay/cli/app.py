@@ -108,11 +108,10 @@ VERBS = {
     "hold": Verb("assay.cli.verbs.orders", ORDERS, "Hold a node: automation observes it but does not act."),
     "release": Verb("assay.cli.verbs.orders", ORDERS, "End a hold."),
     "move": Verb("assay.cli.verbs.orders", ORDERS, "Send a node to another state of the policy."),
-    "zap": Verb("assay.cli.verbs.orders", ORDERS, "Write firmware and settings that differ from the specs."),
-    "wipe": Verb("assay.cli.verbs.orders", ORDERS, "Erase the local drives of a node, and prove it."),
     "certify": Verb("assay.cli.verbs.orders", ORDERS, "Certify that a node was inspected or repaired."),
     "approve": Verb("assay.cli.verbs.orders", ORDERS, "Say yes to what waits for a person."),
     "decline": Verb("assay.cli.verbs.orders", ORDERS, "Say no to what waits for a person."),
+    "operations": Verb("assay.cli.verbs.operations", ORDERS, "Order what is done to nodes by name, and follow it."),
     "rollout": Verb("assay.cli.verbs.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."),
     "breaker": Verb("assay.cli.verbs.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),
     "fabric": Verb(

@@ -15,6 +15,7 @@ ActionName = Literal[
     "configure",
     "reboot",
     "powercycle",
+    "poweroff",
     "netboot",
     "zap",
     "wipe",
@@ -60,6 +61,7 @@ ACTIONS: Mapping[str, ActionFacts] = MappingProxyType(
             "our own choice: a reboot, and the power supplies' and the BMC's own start",
             ("repairs", "restarts", "disturbs"),
         ),
+        "poweroff": ActionFacts(0.1, "our own choice: a system that ends its services needs minutes", ("disturbs",)),
         "netboot": ActionFacts(
             0.75,
             "our own choice: a power cycle, and an image that comes over the network",

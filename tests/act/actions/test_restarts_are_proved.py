@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.act.actions import powercycle, reboot
+from assay.act.actions import powercycle, poweroff, reboot
 from assay.act.actions.action import EffectIntent
 from assay.act.effects import effect_attempt_and_verification as steps
 from tests.support.lab_room import Room, wish
@@ -39,6 +39,22 @@ def test_a_node_that_was_off_is_only_turned_on(room: Room):
     powercycle.run(room.context(), intent)
 
     assert powercycle.verify(room.context(), intent).done
+    assert room.state("n0004")["boot"]["count"] == 2
+
+
+def test_a_node_is_switched_off_once_and_a_power_cycle_switches_it_on(room: Room):
+    room.fresh("n0004")
+    off, on = wish("poweroff", "n0004"), begun(room, powercycle, "powercycle", "n0004")
+    assert poweroff.verify(room.context(), off).done is False
+    for _ in range(2):
+        poweroff.run(room.context(), off)
+        assert poweroff.verify(room.context(), off).done
+    assert room.state("n0004")["power"]["state"] == "Off"
+
+    powercycle.run(room.context(), on)
+
+    assert powercycle.verify(room.context(), on).done
+    assert poweroff.verify(room.context(), off).done is False
     assert room.state("n0004")["boot"]["count"] == 2
 
 

@@ -178,6 +178,7 @@ def verdict(world: World, name: str, source: str = "") -> str:
     action, is_alone = name.partition(" ")[0], "without a scheduler" in name
     world.has_scheduler, world.cordon = not is_alone, "" if action == "uncordon" else world.cordon
     before = WITHOUT_BOOT_ID if source == "bmc" and action in BEFORE else BEFORE.get(action, {})
+    world.power = "Off" if action == "poweroff" else world.power
     params = {"settings": ["host.transparent_hugepages"]}
     intent = EffectIntent(action, action, NODE, "d1", "a test wants it", before=before, params=params)
     return {True: "done", False: "not done", None: "unknown"}[

@@ -1,15 +1,13 @@
-"""People's orders: hold, release, move, zap and certify, with who and why; a repeated order is recorded once."""
+"""People's orders: hold, release, move and certify, with who and why; a repeated order is recorded once."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,7 +67,7 @@ def test_two_people_who_type_at_the_same_moment_add_one_line(ann, monkeypatch):
     ann.types("move", "n0003", "draining", *BECAUSE)
     before = list(project_node_states(ann.ledger().entries(kinds=["node.enrolled"])).values())
     monkeypatch.setattr("assay.cli.workspace.Workspace.read_node_states", lambda desk: before)
-    monkeypatch.setattr("assay.cli.verbs.orders._last_request", lambda desk, story: "")
+    monkeypatch.setattr("assay.act.orders.orders._find_last_order", lambda ledger, node: "")
     assert "nothing was added" in ann.types("move", "n0003", "draining", *BECAUSE)
 
 
@@ -97,36 +95,6 @@ def test_a_held_node_is_not_moved_until_it_is_released(ann):
     ann.types("release", "n0003", "--reason", "found it")
     ann.types("move", "n0003", "draining", *BECAUSE)
     assert project_node_states(ann.ledger().entries())["n0003"].move_request.to == "draining"
-
-
-def test_zap_goes_to_the_state_that_zaps_or_says_where_the_node_may_go(ann):
-    assert "from triage to zap" in ann.types("zap", "n0002", *BECAUSE)
-    assert "from production to zap when no job is on it" in ann.types("zap", "n0003", *BECAUSE)
-    assert {
-        story.move_request.to for story in project_node_states(ann.ledger().entries()).values() if story.move_request
-    } == {"zap"}
-    assert "is already ordered to zap" in ann.types("zap", "n0002", *BECAUSE)
-    assert "from onboard it may go to seatrial" in ann.is_refused("zap", "n0001", *BECAUSE)
-
-
-def test_the_state_that_zaps_is_the_one_whose_entry_says_so_whatever_it_is_called(ann):
-    file = ann.root / "specs" / "lifecycle" / "default.yaml"
-    plain = file.read_text()
-    policy = yaml.safe_load(plain)
-    for named in (policy["states"], policy["edges"]):
-        named["reflash"] = named.pop("zap")
-    policy["states"]["seatrial"]["pass_to"] = "reflash"
-    edges = policy["edges"].items()
-    policy["edges"] = {name: ["reflash" if to == "zap" else to for to in targets] for name, targets in edges}
-    for rule in policy["faults"].values():
-        rule["states"] = ["reflash" if state == "zap" else state for state in rule.get("states", [])]
-    file.write_text(yaml.safe_dump(policy, sort_keys=False))
-    assert "from triage to reflash" in ann.types("zap", "n0002", *BECAUSE)
-    assert project_node_states(ann.ledger().entries())["n0002"].move_request.to == "reflash"
-    file.write_text(plain.replace("    entry: [zap]\n", ""))
-    told = ann.is_refused("zap", "n0003", *BECAUSE)
-    assert re.match(r"specs/lifecycle/default.yaml:\d+: no state of the policy default zaps a node on entry", told)
-    assert "add `entry: [zap]` to the state" in told
 
 
 def test_that_a_hold_will_end_is_said_before_and_when_it_does(ann):
@@ -164,8 +132,8 @@ def test_a_hold_that_was_released_can_be_taken_again(ann):
 
 
 def test_a_word_without_a_reason_is_not_taken_from_anybody(ann):
-    for verb in (["move", "n0003", "draining"], ["zap", "n0003"], ["certify", "n0001"], ["release", "n0003"]):
-        assert "a reason is missing" in ann.is_refused(*verb, "--reason", " ")
+    for verb in ("move n0003 draining", "operations start zap n0003", "certify n0001", "release n0003"):
+        assert "a reason is missing" in ann.is_refused(*verb.split(), "--reason", " ")
 
 
 @pytest.mark.parametrize(
@@ -215,27 +183,3 @@ def test_a_word_whose_writer_is_killed_is_there_once_or_not_and_once_after_it_is
         assert asked in ([], ["n0003", "n0004"]), "of both nodes or of none"
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
     assert [entry.node for entry in ann.ledger().entries(kinds=["move"])] == ["n0003", "n0004"]
-
-
-def test_wipe_goes_to_the_state_that_wipes_between_customers(ann):
-    assert "from production to wipe when no job is on it" in ann.types("wipe", "n0003", *BECAUSE)
-    assert "from triage it may go to" in ann.is_refused("wipe", "n0002", *BECAUSE)
-    spec = ann.root / "specs/nodes/hgx-h100.yaml"
-    text = spec.read_text()
-    spec.write_text(text[: text.index("wipe:")] + text[text.index("psus:") :])
-    assert "its spec hgx-h100 declares no wipe" in ann.is_refused("wipe", "n0003", *BECAUSE)
-
-
-def test_a_policy_without_a_state_that_wipes_is_told(ann):
-    file = ann.root / "specs/lifecycle/default.yaml"
-    file.write_text(file.read_text().replace("[cordon, drain, wipe, reboot]", "[cordon, drain, reboot]"))
-    told = ann.is_refused("wipe", "n0003", *BECAUSE)
-    assert re.match(r"specs/lifecycle/default.yaml:\d+: no state of the policy default wipes a node on entry", told)
-
-
-def test_a_zap_is_refused_before_the_node_leaves_service_where_its_spec_has_an_example(ann):
-    spec = ann.root / "specs/nodes/hgx-h100.yaml"
-    spec.write_text(spec.read_text().replace("ntp1.oslo.internal", "ntp1.lab1.example"))
-    refused = ann.is_refused("zap", "n0003", "--reason", "newer firmware")
-    assert "specs/nodes/hgx-h100.yaml:86: a change of settings is refused on a real machine" in refused
-    assert ann.kinds("n0003") == ["node.enrolled"]

@@ -33,7 +33,7 @@ def hold_back(person, node: str, step: str) -> str:
 
 @pytest.mark.parametrize(
     "words",
-    [("move", "n0003", "draining"), ("zap", "n0002"), ("certify", "n0001")],
+    [("move", "n0003", "draining"), ("operations", "start", "zap", "n0002"), ("certify", "n0001")],
     ids=" ".join,
 )
 def test_at_watch_an_order_is_refused_with_the_line_to_change(ann, words):
@@ -41,7 +41,7 @@ def test_at_watch_an_order_is_refused_with_the_line_to_change(ann, words):
     told = ann.is_refused(*words, *BECAUSE)
     assert "its trust step is watch" in told
     assert f"{POLICY}:16" in told
-    assert ann.kinds(words[1]) == ["node.enrolled"]
+    assert ann.kinds("n0001") == ann.kinds("n0002") == ann.kinds("n0003") == ["node.enrolled"]
 
 
 def test_at_watch_bookkeeping_is_taken(ann):

@@ -38,6 +38,30 @@ def test_a_person_may_say_that_nobody_is_waited_for(paper):
     assert moved(paper.step()) == [("production", "draining", "immediate")]
 
 
+def test_a_cordoned_node_keeps_its_jobs_and_faults_do_not_restart_it(paper):
+    paper.add("n1")
+    paper.jobs["n1"] = ("train",)
+    rule = paper.policy.operations["cordon"]
+    paper.say("move", "n1", to=rule.to, now=rule.now)
+    assert moved(paper.step()) == [("production", "cordoned", "immediate")]
+    assert paper.settle("n1") == ["cordon"], "nothing ends its jobs"
+    paper.fault("n1", "gpu.xid.79")
+    assert moved(paper.step()) == [], "a person has it in hand"
+    paper.fault("n1", "gpu.sdc")
+    assert moved(paper.step()) == [("cordoned", "confirmation", "immediate")], "wrong results go out at once"
+
+
+def test_a_node_is_switched_off_when_it_is_idle_and_only_switched_on_again(paper):
+    paper.add("n1")
+    paper.say("move", "n1", to=paper.policy.operations["power-off"].to)
+    assert moved(paper.step())[-1][:2] == ("production", "powered-off")
+    assert paper.settle("n1") == ["cordon", "drain-now", "poweroff"]
+    assert paper.step() == [], "it stays off"
+    paper.say("move", "n1", to=paper.policy.operations["power-on"].to)
+    assert moved(paper.step()) == [("powered-off", "production-poweron", "immediate")]
+    assert paper.settle("n1") == ["cordon", "powercycle"]
+
+
 def test_another_wish_takes_the_place_of_what_waits(paper):
     paper.add("n1")
     paper.jobs["n1"] = ("train",)

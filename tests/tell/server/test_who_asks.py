@@ -179,7 +179,10 @@ def test_a_browser_reads_why_it_was_refused_and_a_program_parses_it(caller: Any)
     page = caller().get("/nosuch", accept="text/html,application/xhtml+xml")
     assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
     assert "width=device-width" in page.body.decode()
-    assert caller().get("/nosuch").json == {"error": "Not Found"}
+    refused = caller().get("/nosuch")
+    assert refused.headers["content-type"] == "application/problem+json"
+    words = {"title": "Not Found", "detail": "Not Found", "error": "Not Found"}
+    assert refused.json == {"type": "about:blank", "status": 404, **words}
 
 
 def test_the_form_of_a_login_has_the_stylesheet_of_all_pages(caller: Any) -> None:
@@ -239,7 +242,8 @@ def test_only_customers_see_less_than_everything(role: Any, pool: str) -> None:
 
 def test_who_may_give_which_order() -> None:
     given = {role: Visitor("x", role).may_order for role in ("viewer", "customer", "technician", "operator")}
-    assert [role for role, may in given.items() if may()] == ["technician", "operator"]
+    assert [role for role, may in given.items() if may()] == ["customer", "technician", "operator"]
+    assert [role for role, may in given.items() if may("operation")] == ["customer", "operator"]
     assert [role for role, may in given.items() if may("certify")] == ["technician", "operator"]
     assert [role for role, may in given.items() if may("hold")] == ["operator"]
     assert not given["operator"]("reflash")

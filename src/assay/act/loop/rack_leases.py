@@ -24,6 +24,8 @@ from assay.model.node import Node
 LEASE_S = 30.0
 RACK_SLICES = 64
 CONTROLLER_LEASE_PREFIX = "controller/"
+DECIDING = "deciding"
+"""The section in which controllers decide, and in which what they decide on is withdrawn."""
 
 
 @contextmanager
@@ -103,7 +105,7 @@ class LeasedRackAssignment(RackAssignment):
 
     def hold_decision_lock(self) -> AbstractContextManager[None]:
         """Return the section that all controllers of this ledger share."""
-        return self._ledger.exclusive_section("deciding")
+        return self._ledger.exclusive_section(DECIDING)
 
     def release(self) -> None:
         """Release every lease at once, so that the other controllers need not wait for its end."""

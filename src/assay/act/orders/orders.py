@@ -1,4 +1,4 @@
-"""What a person may order, and what follows: hold, release and certify for a node, pause and resume for a rollout.
+"""What a person may order, and what follows: hold, release, move, certify for a node; pause, resume for a rollout.
 
 Also a yes or no to what waits for a person, and a technician's word that a ticket is done, which asks for the proof and
 closes nothing. Orders that would change something are refused where assay only watches.
@@ -11,18 +11,32 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from assay.decide.moves.manual_moves import describe_reachable_states, find_next_step, refuse_unreachable_states
 from assay.decide.moves.remedy_ladder import is_left_to_people
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.node_state import NodeState, OperatorNote
 from assay.decide.trust.gate import TrustWait, find_move_trust, list_trust_waits
-from assay.model.entries.node_entries import ApprovedEntry, CertifiedEntry, DeclinedEntry, HoldEntry, ReleaseEntry
+from assay.declare.stand_ins import find_refused_settings
+from assay.model.decision import WIPE
+from assay.model.entries.node_entries import (
+    ApprovedEntry,
+    CertifiedEntry,
+    DeclinedEntry,
+    HoldEntry,
+    MoveEntry,
+    OrderedOperation,
+    ReleaseEntry,
+    ZapRequestedEntry,
+)
 from assay.model.entries.rollouts import RolloutPausedEntry, RolloutResumedEntry
 from assay.model.entries.tickets import TicketDoneEntry
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.trust_rules import TrustSetting
+from assay.model.text.lists import suggest_nearest
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_duration, parse_duration, parse_time
 
@@ -287,3 +301,79 @@ def list_node_orders(fleet: Fleet, state: NodeState) -> list[str]:
 def list_rollout_orders(rollout: Rollout) -> list[str]:
     """Return the names of the orders for a rollout; one that has ended takes none."""
     return [] if rollout.ended_at else ["resume" if rollout.pause else "pause"]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedMove:
+    """The state that somebody wants; `now`: without waiting for jobs; for how many hours, 0 as the policy says.
+
+    `operation`: what the order is part of, None for a move alone.
+    """
+
+    to: str
+    now: bool = False
+    within_hours: float = 0.0
+    operation: OrderedOperation | None = None
+
+
+def make_move_order(
+    fleet: Fleet, ledger: Ledger, operator: OperatorIdentity, state: NodeState, wish: WantedMove
+) -> OperatorOrder:
+    """Return the order to go to a state. The node's present state withdraws an earlier order.
+
+    Raises AssayError, with the possible states, if the policy does not allow it or the node is held.
+    """
+    node, earlier, to = state.node, state.move_request, wish.to
+    if state.state == to and not earlier:
+        return OperatorOrder(node, f"{node} is already in {to}: {state.reason}")
+    refuse_impossible_move(fleet, operator, state, to)
+    if earlier and (earlier.to, earlier.now) == (to, wish.now) and not state.trust.find_outlived(earlier.id):
+        text = f"{node} is already ordered to {to}, by {earlier.who}: {earlier.reason}"
+        return OperatorOrder(node, f"{text}; `assay explain {node}` shows what it waits for")
+    if wish.operation:
+        ident = derive_id("operation", wish.operation.id, node)
+    else:
+        ident = derive_id(MoveEntry.kind, node, state.stay_id, to, _find_last_order(ledger, node))
+    move = MoveEntry(to, operator.who, operator.reason, wish.now, "", wish.within_hours, wish.operation)
+    entry = move.make_entry(ident, operator.at, node)
+    if earlier and to == state.state:
+        return OperatorOrder(node, f"{node} stays in {to}; the order to go to {earlier.to} is withdrawn", entry)
+    waits = find_policy_of_state(fleet, state).states[state.state].in_service
+    when = " at once" if wish.now else " when no job is on it" if waits else ""
+    text = f"{node} is ordered from {state.state} to {to}{when}, by {operator.who}: {operator.reason}"
+    return OperatorOrder(node, text, entry)
+
+
+def _find_last_order(ledger: Ledger, node: str) -> str:
+    orders = ledger.entries(node, kinds=[MoveEntry.kind, ZapRequestedEntry.kind])
+    return orders[-1].id if orders else ""
+
+
+def refuse_impossible_move(fleet: Fleet, operator: OperatorIdentity, state: NodeState, to: str) -> None:
+    """Raise AssayError if a node is held, or the policy has no way to this state, or assay only watches it."""
+    policy, hold, now = find_policy_of_state(fleet, state), state.hold, parse_time(operator.at)
+    if hold and not is_hold_expired(hold, now):
+        text = f"{state.node} is held by {hold.who} {format_hold_end(hold.until, now)}: {hold.reason}"
+        raise AssayError(text, fix=f"assay release {state.node} --reason …")
+    if to not in policy.states:
+        near, reachable = suggest_nearest(to, policy.states), describe_reachable_states(policy, state.state)
+        raise AssayError(f"the policy has no state {to!r}", fix=f"{near} {reachable}".strip())
+    if to != state.state:
+        refuse_unreachable_states(policy, state, [to])
+        for step in (find_next_step(policy, state.state, to), to):
+            refuse_watched_move(fleet, state, step)
+    spec, entry = fleet.spec_of(state.node), policy.states[to].entry
+    if WIPE in entry and "dossier" not in entry and spec.wipe is None:  # one with a dossier is for nodes that leave
+        raise AssayError(
+            f"{state.node}: its spec {spec.name} declares no wipe", fix=f"add `wipe` to specs/nodes/{spec.name}"
+        )
+    if "zap" in entry and (refusal := find_refused_settings(fleet).get(state.node)):
+        raise AssayError(refusal, fix="write your own value: `assay check` lists what stands in for it")
+
+
+def find_policy_of_state(fleet: Fleet, state: NodeState) -> LifecyclePolicy:
+    """Return the policy that has the node's state. Raises AssayError if none has it."""
+    policy = next((policy for policy in fleet.policies.values() if state.state in policy.states), None)
+    if policy is None:
+        raise AssayError(f"{state.node} is in {state.state}, which no policy has", fix="assay check")
+    return policy

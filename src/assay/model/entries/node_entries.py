@@ -129,11 +129,25 @@ class CertifiedEntry(EntryContent):
 
 
 @fact
+class OrderedOperation:
+    """The operation that an order for a node is part of: its id, its name, and the caller's key.
+
+    `actions` prove it, in the state that the order names. `role` is that of who gave it.
+    """
+
+    id: str
+    name: str
+    key: str
+    actions: tuple[str, ...] = ()
+    role: str = ""
+
+
+@fact
 class MoveEntry(EntryContent):
     """A person wants the node in state `to`; `now` means without waiting for it to be idle.
 
     `rollout` is the id of the rollout that gives the order, "" for an order by a person. `within_hours` is how long the
-    order is meant, 0 for as long as the policy says.
+    order is meant, 0 for as long as the policy says. `operation` is there where the order is part of one.
     """
 
     kind = "move"
@@ -143,6 +157,7 @@ class MoveEntry(EntryContent):
     now: bool = shown(omit_stored=True, default=False)
     rollout: str = shown(omit_stored=True, default="")
     within_hours: float = shown(omit_stored=True, default=0.0)
+    operation: OrderedOperation | None = shown(omit_stored=True, default=None)
 
 
 class ZapRequestedEntry(MoveEntry):

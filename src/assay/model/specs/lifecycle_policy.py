@@ -35,6 +35,8 @@ from assay.model.specs.policy_sections import (
     FaultRule,
     HoldReminder,
     LifecycleState,
+    OperationName,
+    OperationRule,
     PendingReminder,
     RackRule,
 )
@@ -66,6 +68,7 @@ class LifecyclePolicy(SpecDocument):
     when a node counts as silent. `intake`: bounds of `assay serve`. `access`: who may use its pages and API.
     `notices`: where customers are told of their nodes. `commits`: which commits are accepted.
     `retention`: how long runs are kept. `trust`: how far automation goes; without it, it only watches.
+    `operations`: what people may order by name; what is not there is refused.
     """
 
     kind: Literal["LifecyclePolicy"]
@@ -96,6 +99,7 @@ class LifecyclePolicy(SpecDocument):
     rollouts: RolloutRules = Field(default_factory=RolloutRules)
     retention: RetentionRules = Field(default_factory=RetentionRules)
     trust: TrustRules = Field(default_factory=TrustRules)
+    operations: dict[OperationName, OperationRule] = Field(default={})
 
     @property
     def states_in_service(self) -> frozenset[str]:
@@ -189,6 +193,9 @@ def _state_references(policy: LifecyclePolicy) -> Iterator[tuple[EntryPath, str]
     for state, content in policy.states.items():
         yield from ((_exit_path(state, field), target) for field, target in content.list_exits())
     yield from ((("ladder", "rungs", remedy, "to"), rung.to) for remedy, rung in policy.ladder.rungs.items())
+    for verb, operation in policy.operations.items():
+        yield ("operations", verb, "to"), operation.to
+        yield from ((("operations", verb, "origins", number), name) for number, name in enumerate(operation.origins))
     if lemon := policy.lemon:
         yield from ((("lemon", "weights", "states", name), name) for name in lemon.weights.states)
         yield from ((("lemon", "fresh_after", number), name) for number, name in enumerate(lemon.fresh_after))

@@ -323,3 +323,32 @@ class EffectRetryPolicy(StrictModel):
     def deadline_s(self) -> float:
         """The deadline in seconds."""
         return self.deadline_minutes * 60
+
+
+OperationName = Literal[
+    "cordon",
+    "uncordon",
+    "maintenance",
+    "reboot",
+    "power-cycle",
+    "power-off",
+    "power-on",
+    "reimage",
+    "zap",
+    "wipe",
+    "replace",
+]
+
+
+class OperationRule(StrictModel):
+    """How one operation is carried out: the node goes `to` a state, whose `entry` does it.
+
+    `now`: it never waits for the node's jobs. `origins`: the states in which it may be ordered; none: all that lead
+    there. `customers_at_once`: how many nodes of theirs customers may have under this operation at the same time, in
+    one pool; 0: it is for operators only.
+    """
+
+    to: str
+    now: bool = False
+    origins: list[str] = Field(default=[])
+    customers_at_once: int = Field(default=0, ge=0)

@@ -22,7 +22,7 @@ from assay.tell.api.endpoints import (
     MAX_PAGE,
     ApiEndpoint,
     ApiQuery,
-    ChangesQuery,
+    EventsQuery,
     VisitorRequest,
     read_query,
 )
@@ -105,25 +105,47 @@ class ChangeStream:
     async def stream_changes(self, request: Request) -> Response:
         """Begin a stream."""
         visitor = await self._gate.admit(request)
-        query = read_query(ChangesQuery, request.url.query, request.query_params)
-        assert isinstance(query, ChangesQuery)
+        query = read_query(EventsQuery, request.url.query, request.query_params)
+        assert isinstance(query, EventsQuery)
+        admits_still = partial(self._gate.admits_still, request, visitor)
+        if query.operation:
+            if query.operation not in await run_in_threadpool(self._state.records.read_operations, visitor.sees):
+                raise make_refusal(404, "there is no such operation")
+            events = self.format_operation(visitor, query.operation, admits_still)
+            return EventStream(events, self._changes.begin_stream(visitor.name))
         last = request.headers.get("last-event-id", "")
         after = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else query.after
-        changes = self.format_changes(visitor, after, partial(self._gate.admits_still, request, visitor))
+        changes = self.format_changes(visitor, after, admits_still)
         return EventStream(changes, self._changes.begin_stream(visitor.name))
+
+    async def format_operation(
+        self, visitor: Visitor, ident: str, admits_still: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[str]:
+        """Yield an event for the operation as it is, and for each of its changes; the last one says how it ended."""
+        yield "retry: 3000\n\n"
+        last = None
+        async with aclosing(self._changes.watch(-1, admits_still)) as heads:
+            async for _ in heads:
+                record = (await run_in_threadpool(self._state.records.read_operations, visitor.sees)).get(ident)
+                if record is None or record == last:
+                    yield ": still here\n\n"
+                    continue
+                last = record
+                yield f"id: {record.position}\nevent: operation\ndata: {format_compact(record)}\n\n"
+                if record.is_over:
+                    return
 
     async def format_changes(
         self, visitor: Visitor, after: int, admits_still: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[str]:
         """Yield an event for each change after a position; a comment where there is none for a while."""
-        sees = visitor.may_see if visitor.is_customer else None
         yield "retry: 3000\n\n"
         async with aclosing(self._changes.watch(after, admits_still)) as heads:
             async for head in heads:
                 if not head:
                     yield ": still here\n\n"
                 while after < head:
-                    page = await run_in_threadpool(list_changes, self._state.records, after, MAX_PAGE, sees)
+                    page = await run_in_threadpool(list_changes, self._state.records, after, MAX_PAGE, visitor.sees)
                     after = page.position
                     for change in page.changes:
                         yield f"id: {change.seq}\nevent: change\ndata: {format_compact(change)}\n\n"

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.decide.plan.inputs import PresentFacts
+from assay.decide.state.operation_record import OperationRecord
 from assay.model.outside_documents import describe_mistakes
 from assay.model.ticket import TicketRecord
 from assay.tell.customer.customer_explanation import CustomerExplanation
@@ -66,11 +68,25 @@ class TicketsQuery(ApiQuery):
     all: bool = False
 
 
+class OperationsQuery(ApiQuery):
+    """Operations for a node; with `open`, only those that have not ended; at most `limit`."""
+
+    node: Text = ""
+    open: bool = False
+    limit: int = Field(default=200, ge=1, le=MAX_PAGE)
+
+
 class ChangesQuery(ApiQuery):
     """Changes after a position of the ledger, at most `limit`."""
 
     after: int = Field(default=0, ge=0, le=2**62)
     limit: int = Field(default=200, ge=1, le=MAX_PAGE)
+
+
+class EventsQuery(ChangesQuery):
+    """Changes after a position of the ledger; with the id of an `operation`, that operation until it has ended."""
+
+    operation: Text = ""
 
 
 def read_query(model: type[ApiQuery], text: str, fields: Mapping[str, str]) -> ApiQuery:
@@ -194,8 +210,7 @@ def list_tickets(request: VisitorRequest) -> list[TicketRecord]:
 
 def show_changes(request: VisitorRequest) -> ChangePage:
     """Return one page of changes."""
-    sees = request.visitor.may_see if request.visitor.is_customer else None
-    return list_changes(request.records, request.query.after, request.query.limit, sees)
+    return list_changes(request.records, request.query.after, request.query.limit, request.visitor.sees)
 
 
 def list_machines(request: VisitorRequest) -> MachineList:
@@ -207,6 +222,23 @@ def list_machines(request: VisitorRequest) -> MachineList:
 def tell_facts(request: VisitorRequest) -> PresentFacts:
     """Return what `assay plan` needs to know of the fleet."""
     return build_present_facts(request.records, request.position)
+
+
+def list_operations(request: VisitorRequest) -> list[OperationRecord]:
+    """Return the operations, the newest first."""
+    query = request.query
+    records = request.records.read_operations(request.visitor.sees)
+    fitting = (
+        record
+        for record in reversed(records.values())
+        if (not query.open or not record.is_over) and (not query.node or record.find(query.node))
+    )
+    return [*islice(fitting, query.limit)]
+
+
+def show_operation(request: VisitorRequest) -> OperationRecord | None:
+    """Return one operation."""
+    return request.records.read_operations(request.visitor.sees).get(request.path["id"])
 
 
 ENDPOINTS = (
@@ -221,5 +253,7 @@ ENDPOINTS = (
     ApiEndpoint("/tickets", "Work for people", list[TicketRecord], list_tickets, TicketsQuery, for_customers=False),
     ApiEndpoint("/machines", "Machines that were seen", MachineList, list_machines, for_customers=False, is_timed=True),
     ApiEndpoint("/facts", "What a plan must know", PresentFacts, tell_facts, for_customers=False, is_timed=True),
+    ApiEndpoint("/operations", "What was ordered by name", list[OperationRecord], list_operations, OperationsQuery),
+    ApiEndpoint("/operations/{id}", "One operation", OperationRecord, show_operation),
     ApiEndpoint("/changes", "What has changed after a position", ChangePage, show_changes, ChangesQuery),
 )

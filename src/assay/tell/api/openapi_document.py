@@ -11,19 +11,30 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from assay.declare.schemas import build_list_schema
-from assay.tell.api.endpoints import ENDPOINTS, ApiEndpoint, ApiQuery, ChangesQuery
+from assay.tell.api.endpoints import ENDPOINTS, ApiEndpoint, ApiQuery, EventsQuery
 from assay.tell.api.machine_reports import describe_reports
-from assay.tell.api.order_routes import describe_orders
+from assay.tell.api.order_routes import OPERATIONS_PATH, describe_orders
 
 API = "/api/v1"
 SCHEMAS = "#/components/schemas/{model}"
 REFUSALS = {
+    "400": "The body ended early",
     "401": "No token, no login, or not a good one",
     "403": "Not for this visitor",
     "404": "There is nothing of this name, or the visitor may not know of it",
+    "408": "The body came too slowly",
+    "413": "The body is too long",
+    "414": "The query is too long",
     "422": "A field is wrong",
     "429": "Too many refusals; wait",
     "503": "Too many requests at once; wait",
+}
+PROBLEM = {
+    "type": "object",
+    "description": "Why a request was refused, as RFC 9457 has it. `error` repeats `detail`.",
+    "properties": {name: {"type": "string"} for name in ("type", "title", "detail", "error")}
+    | {"status": {"type": "integer"}},
+    "required": ["type", "title", "status", "detail"],
 }
 CONFLICT = {"409": "It cannot be ordered now, or somebody gave another order since `after`"}
 
@@ -31,10 +42,10 @@ CONFLICT = {"409": "It cannot be ordered now, or somebody gave another order sin
 @cache
 def build_openapi_document() -> dict[str, Any]:
     """Return the document."""
-    schemas: dict[str, Any] = {"Refusal": {"type": "object", "properties": {"error": {"type": "string"}}}}
+    schemas: dict[str, Any] = {"Problem": PROBLEM}
     paths = {f"{API}{endpoint.path}": {"get": _describe(endpoint, schemas)} for endpoint in ENDPOINTS}
     for path, (summary, body, answer) in describe_orders().items():
-        paths[f"{API}{path}"] = {"post": _describe_post(path, summary, body, answer, schemas, CONFLICT)}
+        paths.setdefault(f"{API}{path}", {})["post"] = _describe_post(path, summary, body, answer, schemas, CONFLICT)
     for path, (summary, body, answer) in describe_reports().items():
         paths[f"{API}{path}"] = {"post": _describe_post(path, summary, body, answer, schemas)}
     paths[f"{API}/events"] = {"get": _describe_stream()}
@@ -73,11 +84,14 @@ def _describe_post(
     """Return the operation of an order or a report; `refusals` are those that only it has."""
     content = {"application/json": {"schema": _describe_model(body, schemas)}}
     reply = {"application/json": {"schema": _describe_answer(answer, schemas)}}
+    answers = {"200": {"description": "What became of it", "content": reply}}
+    if path == OPERATIONS_PATH:
+        answers["202"] = {"description": "It is accepted; the answer says where to follow it", "content": reply}
     return {
         "summary": summary,
         "parameters": _describe_path(path),
         "requestBody": {"required": True, "content": content},
-        "responses": {"200": {"description": "What became of it", "content": reply}, **describe_refusals(refusals)},
+        "responses": {**answers, **describe_refusals(refusals)},
     }
 
 
@@ -107,8 +121,8 @@ def _describe_path(path: str) -> list[dict[str, Any]]:
 def _describe_stream() -> dict[str, Any]:
     stream = {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
     last = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}}
-    summary = "The changes as they come"
-    parameters = [*_describe_query(ChangesQuery), last]
+    summary = "The changes as they come, or those of an operation until it has ended"
+    parameters = [*_describe_query(EventsQuery), last]
     return {"summary": summary, "parameters": parameters, "responses": {"200": stream, **describe_refusals()}}
 
 
@@ -119,5 +133,5 @@ def _describe_query(query: type[ApiQuery]) -> list[dict[str, Any]]:
 
 def describe_refusals(others: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """Return the answers to refused requests."""
-    content = {"application/json": {"schema": {"$ref": SCHEMAS.format(model="Refusal")}}}
+    content = {"application/problem+json": {"schema": {"$ref": SCHEMAS.format(model="Problem")}}}
     return {status: {"description": text, "content": content} for status, text in {**REFUSALS, **others}.items()}

@@ -1,5 +1,7 @@
 """`POST` of orders for nodes and rollouts: by the API as JSON, or by a page's form, which is led back to its page.
 
+`POST /api/v1/operations`: what operators, and customers for their own nodes, order by name, and take back.
+
 Photos of tickets: `POST` takes one from a technician's phone, `GET` gives it back. The body is the photo itself.
 """
 
@@ -17,7 +19,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from assay.act.orders.orders import OperatorIdentity
+from assay.act.orders.operations import MAX_NODES, OperationOrders, WantedOperation, expand_rack
+from assay.act.orders.orders import OperatorIdentity, strip_to_one_line
 from assay.act.orders.ticket_photos import MAX_PHOTO_BYTES, add_photo, read_photo
 from assay.act.orders.visitor_orders import (
     NodeOrderName,
@@ -30,9 +33,11 @@ from assay.act.orders.visitor_orders import (
     order_for_rollout,
     order_for_ticket,
 )
+from assay.decide.state.operation_record import OperationRecord
 from assay.model.errors import AssayError
 from assay.model.facts import format_compact
 from assay.model.outside_documents import describe_mistakes
+from assay.model.specs.policy_sections import OperationName
 from assay.model.ticket import MEDIA_TYPES, TicketRecord
 from assay.tell.server.app_state import AppState
 from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
@@ -40,8 +45,16 @@ from assay.tell.server.requests import make_refusal, read_body
 from assay.tell.server.visitor_rights import Visitor
 
 MAX_ORDER_BYTES = 4096
+OPERATIONS_PATH = "/operations"
+CANCEL_PATH = f"{OPERATIONS_PATH}/{{id}}/cancel"
+MAX_OPERATION_BYTES = 65536
+OPERATION = "operation"
+"""The name under which the rights of visitors have it."""
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+Reason = Annotated[str, Field(min_length=1, max_length=500)]
 FORM = "application/x-www-form-urlencoded"
 Order = TypeVar("Order", bound=BaseModel)
+Result = TypeVar("Result")
 
 
 class NodeOrder(BaseModel):
@@ -53,7 +66,7 @@ class NodeOrder(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     order: NodeOrderName
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    reason: Reason
     after: int = Field(ge=0, le=2**62)
     duration: str = Field(default="", max_length=16, alias="for")
     decision: str = Field(default="", max_length=64)
@@ -65,7 +78,7 @@ class RolloutOrder(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     order: RolloutOrderName
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    reason: Reason
     after: int = Field(ge=0, le=2**62)
 
 
@@ -75,14 +88,41 @@ class TicketOrder(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     order: TicketOrderName
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    reason: Reason
     after: int = Field(ge=0, le=2**62)
+
+
+class OperationRequest(BaseModel):
+    """An operation for `nodes`, or for all nodes of a `rack`, named `RACK` or `SITE/RACK`.
+
+    `key`: chosen by the caller, and new for each operation. The same request with the same key is the same operation.
+    `now`: without waiting for jobs.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    operation: OperationName
+    nodes: list[Name] = Field(default=[], max_length=MAX_NODES)
+    rack: str = Field(default="", max_length=128)
+    reason: Reason
+    key: str = Field(min_length=8, max_length=128, pattern=r"^[!-~]+$")
+    now: bool = False
+
+
+class OperationCancel(BaseModel):
+    """Why an operation is taken back."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reason: Reason
 
 
 def routes(state: AppState) -> Sequence[BaseRoute]:
     """Return the routes of orders."""
-    orders = OrderRoutes(state)
+    orders, operations = OrderRoutes(state), OperationRoutes(state)
     return [
+        Route(f"/api/v1{OPERATIONS_PATH}", operations.begin, methods=["POST"]),
+        Route(f"/api/v1{CANCEL_PATH}", operations.cancel, methods=["POST"]),
         Route("/api/v1/nodes/{name}/orders", orders.order_for_node, methods=["POST"]),
         Route("/api/v1/rollouts/{id}/orders", orders.order_for_rollout, methods=["POST"]),
         Route("/api/v1/tickets/{id}/orders", orders.order_for_ticket, methods=["POST"]),
@@ -131,11 +171,11 @@ class OrderRoutes:
         result = await self._give(partial(order_for_ticket, self._state.context, records, ident, order))
         return self._reply(request, result, f"/tickets/{quote(ident, safe='')}")
 
-    async def _admit_orderer(self, request: Request) -> Visitor:
-        """Return the visitor. Raises a refusal for one who may give no order, before anything is looked up."""
+    async def _admit_orderer(self, request: Request, order: str = "") -> Visitor:
+        """Return the visitor. Raises a refusal for one who may not give it, or none, before anything is looked up."""
         visitor = await self._gate.admit(request)
-        if not visitor.may_order():
-            raise make_refusal(403, f"a {visitor.role} gives no orders")
+        if not visitor.may_order(order):
+            raise make_refusal(403, f"a {visitor.role} gives no {order or 'order'}s")
         return visitor
 
     def _allow(self, visitor: Visitor, order: str, reason: str, after: int, duration: str = "") -> VisitorOrder:
@@ -143,8 +183,8 @@ class OrderRoutes:
             raise make_refusal(403, f"a {visitor.role} may not order {order}")
         return VisitorOrder(order, visitor.name, reason, after, duration)
 
-    async def _read_order(self, request: Request, model: type[Order]) -> Order:
-        body = await read_body(request, MAX_ORDER_BYTES, self._state.limits.connections.body_seconds)
+    async def _read_order(self, request: Request, model: type[Order], most: int = MAX_ORDER_BYTES) -> Order:
+        body = await read_body(request, most, self._state.limits.connections.body_seconds)
         try:
             if _is_form(request):
                 return model.model_validate(dict(parse_qsl(body.decode(), strict_parsing=True)))
@@ -154,7 +194,7 @@ class OrderRoutes:
         except ValueError:
             raise make_refusal(422, "this is no form") from None
 
-    async def _give(self, give: Callable[[], OrderResult]) -> OrderResult:
+    async def _give(self, give: Callable[[], Result]) -> Result:
         try:
             return await run_in_threadpool(give)
         except OrderRefused as error:
@@ -178,7 +218,53 @@ def describe_orders() -> dict[str, tuple[str, type[BaseModel], Any]]:
         "/nodes/{name}/orders": ("Hold, release, certify a node; approve, decline", NodeOrder, OrderResult),
         "/tickets/{id}/orders": ("Say that the work is done, and ask for its proof", TicketOrder, OrderResult),
         "/rollouts/{id}/orders": ("Pause or resume a rollout", RolloutOrder, OrderResult),
+        OPERATIONS_PATH: ("Order an operation", OperationRequest, OperationRecord),
+        CANCEL_PATH: ("Take an operation back where it has not begun", OperationCancel, OperationRecord),
     }
+
+
+class OperationRoutes(OrderRoutes):
+    """Takes operations. A node that a visitor may not see is as one that does not exist."""
+
+    async def begin(self, request: Request) -> Response:
+        """Accept an operation (202), say that it was accepted before (200), or refuse it."""
+        visitor = await self._admit_orderer(request, OPERATION)
+        body = await self._read_order(request, OperationRequest, MAX_OPERATION_BYTES)
+        record, is_new = await self._give(partial(self._begin, visitor, body))
+        headers = {**SECURITY_HEADERS, "Location": f"/api/v1{OPERATIONS_PATH}/{record.id}"}
+        return self._answer(visitor, record, 202 if is_new else 200, headers)
+
+    async def cancel(self, request: Request) -> Response:
+        """Take an operation back where it has not begun."""
+        visitor = await self._admit_orderer(request, OPERATION)
+        body = await self._read_order(request, OperationCancel)
+        if (ident := request.path_params["id"]) not in self._state.records.read_operations(visitor.sees):
+            raise make_refusal(404, "there is no such operation")
+        record = await self._give(partial(self._order_as(visitor, body.reason).cancel, ident))
+        return self._answer(visitor, record, 200, SECURITY_HEADERS)
+
+    def _begin(self, visitor: Visitor, body: OperationRequest) -> tuple[OperationRecord, bool]:
+        if bool(body.nodes) == bool(body.rack):
+            raise make_refusal(422, "name either nodes or a rack")
+        names = expand_rack(self._state.context.fleet, body.rack) if body.rack else body.nodes
+        seen = {state.node: state for state in self._state.records.read_node_states() if visitor.may_see(state)}
+        states = [seen[name] for name in dict.fromkeys(names) if name in seen]
+        if not names or len(states) < len(set(names)):
+            raise make_refusal(404, "there is no such node, or rack")
+        nodes = tuple(state.node for state in states)
+        wish = WantedOperation(body.operation, nodes, body.key, body.now, visitor.role)
+        return self._order_as(visitor, body.reason).begin(states, wish)
+
+    def _order_as(self, visitor: Visitor, reason: str) -> OperationOrders:
+        context, text = self._state.context, strip_to_one_line(reason)
+        if not text:
+            raise make_refusal(422, "a reason is missing: others will read it")
+        operator = OperatorIdentity(visitor.name, text, context.now)
+        return OperationOrders(context.fleet, context.ledger, operator)
+
+    def _answer(self, visitor: Visitor, record: OperationRecord, status: int, headers: dict[str, str]) -> Response:
+        shown = self._state.records.read_operations(visitor.sees)[record.id]
+        return Response(format_compact(shown), status, headers, "application/json")
 
 
 UPLOAD_S = 60.0

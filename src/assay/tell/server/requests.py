@@ -1,4 +1,4 @@
-"""Reads bodies of HTTP requests within a limit, and refuses requests in plain words, as JSON.
+"""Reads bodies of HTTP requests within a limit, and refuses requests in plain words, as problems of RFC 9457.
 
 Refusals are kept: who was refused, from which address, why, and how often. Bounded, and without any token.
 """
@@ -12,9 +12,10 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,12 +49,18 @@ def make_refusal(status: int, reason: str, *, wait_s: float = 0.0) -> HTTPExcept
 async def reply_refusal(_request: Request, error: Exception) -> Response:
     """Reply to a refused request."""
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+    return _reply_problem(error.status_code, error.detail, error.headers)
 
 
 async def reply_internal_error(_request: Request, _error: Exception) -> Response:
     """Reply to an internal error, without its traceback."""
-    return JSONResponse({"error": "internal error of assay; see its log"}, 500)
+    return _reply_problem(500, "internal error of assay; see its log")
+
+
+def _reply_problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Reply with a problem; `error` repeats its detail for agents of earlier versions."""
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    return JSONResponse({**content, "error": detail}, status, headers, "application/problem+json")
 
 
 async def read_body(request: Request, limit: int, timeout_s: float) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -9,9 +10,11 @@ from assay.model.specs.serving import VisitorRights, VisitorRole
 
 ORDERS_OF_ROLES: dict[VisitorRole, frozenset[str]] = {
     "viewer": frozenset(),
-    "customer": frozenset(),
+    "customer": frozenset({"operation"}),
     "technician": frozenset({"certify", "done", "photo"}),
-    "operator": frozenset({"certify", "done", "photo", "hold", "release", "pause", "resume", "approve", "decline"}),
+    "operator": frozenset(
+        {"certify", "done", "photo", "hold", "release", "pause", "resume", "approve", "decline", "operation"}
+    ),
 }
 
 
@@ -45,6 +48,11 @@ class Visitor:
     def is_customer(self) -> bool:
         """Whether it gets plain words about its own nodes, and nothing of others."""
         return self.role == "customer"
+
+    @property
+    def sees(self) -> Callable[[PooledNode], bool] | None:
+        """Which nodes a customer may know of; None for everybody else."""
+        return self.may_see if self.is_customer else None
 
     def may_see(self, node: PooledNode) -> bool:
         """Whether it may know of a node. Of others, it must not even learn that they exist."""

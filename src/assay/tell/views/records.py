@@ -6,6 +6,7 @@ A server keeps them warm: of node states, rollouts and tickets, each entry of th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol
@@ -20,6 +21,7 @@ from assay.act.tickets.ticket_diff import TICKETS
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.load_coverage import COVERAGE
 from assay.decide.state.node_state import NodeState
+from assay.decide.state.operation_record import OPERATIONS, OperationRecord
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.compiler import compile_topology
 from assay.ledger.ledger_reader import read_projection
@@ -146,6 +148,21 @@ class LiveRecords:
         states = {state.node: state for state in self.read_node_states() if state.state in serving}
         covered = read_projection(context.ledger, COVERAGE)
         return list(list_idle_coverage(context.fleet, states, covered, context.clock.now()))
+
+    def read_operations(self, sees: Callable[[NodeState], bool] | None) -> dict[str, OperationRecord]:
+        """Return the operations by id. `sees`: which nodes a customer may see, None for staff.
+
+        Customers see those of customers, without our words.
+        """
+        known = read_projection(self.ledger_for_reading, OPERATIONS).operations
+        if sees is None:
+            return known
+        theirs = {state.node for state in self.read_node_states() if sees(state)}
+        return {
+            ident: replace(record, to="", nodes=tuple(replace(node, text="") for node in record.nodes))
+            for ident, record in known.items()
+            if record.role == "customer" and theirs.issuperset(node.node for node in record.nodes)
+        }
 
     def read_machines(self) -> list[Sighting]:
         """Return the machines that were seen lately."""

@@ -1,0 +1,237 @@
+"""Operations: accepted or refused at once, once for each key, and followed to their end by what the ledger says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from assay.decide.state.operation_record import OPERATIONS, OperationHistory
+from assay.model.decision import Decision, DecisionCause
+from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
+from assay.model.entries.node_entries import DecisionEntry, TransitionEntry
+from assay.tell.api.conditional_answers import ChangeStream
+from assay.tell.server.app_state import AppState
+from assay.tell.server.visitor_rights import Visitor
+from tests.tell.asgi_calls import Caller, Reply
+
+PATH = "/api/v1/operations"
+NODE = "n0016"
+
+
+def ask(caller: Caller, key: str, node: str = NODE, name: str = "reboot", **more: Any) -> Reply:
+    body = {"operation": name, "nodes": [node], "reason": "the driver hangs", "key": key, **more}
+    return caller.post(PATH, body, content_type="application/json")
+
+
+def position(state: AppState) -> int:
+    return state.context.ledger.head()
+
+
+def cancel(caller: Caller, ident: str) -> Reply:
+    return caller.post(f"{PATH}/{ident}/cancel", {"reason": "not now"}, content_type="application/json")
+
+
+def test_the_same_key_is_the_same_operation_and_another_wish_under_it_is_refused(ann: Caller, state: AppState) -> None:
+    before = position(state)
+    replies = [ask(ann, "key-of-ann-1") for _ in range(3)]
+    assert [reply.status for reply in replies] == [202, 200, 200], replies[0].body
+    assert len({reply.json["id"] for reply in replies}) == 1
+    [entry] = state.context.ledger.entries(after=before)
+    assert (entry.kind, entry.node, entry.body["to"], entry.body["who"]) == ("move", NODE, "production-reboot", "ann")
+    others = [ask(ann, "key-of-ann-1", name="maintenance"), ask(ann, "key-of-ann-1", now=True)]
+    for other in others:
+        assert (other.status, other.json["status"]) == (409, 409)
+        assert other.headers["content-type"] == "application/problem+json"
+        assert "another operation" in other.json["detail"]
+    assert ask(ann, "key-of-ann-2").status == 409, "it is ordered already"
+    ident = replies[0].json["id"]
+    assert ann.get(replies[0].headers["location"]).json == ann.get(f"{PATH}/{ident}").json
+    assert [one["id"] for one in ann.get(f"{PATH}?node={NODE}&open=true").json] == [ident]
+    assert cancel(ann, ident).json["state"] == "cancelled"
+    assert cancel(ann, ident).status == 200, "a second time changes nothing"
+    assert ann.get(f"{PATH}?open=true").json == []
+    [now] = [one for one in state.records.read_node_states() if one.node == NODE]
+    assert now.move_request is None
+
+
+def test_of_many_at_the_same_time_one_is_recorded(ann: Caller, state: AppState) -> None:
+    before = position(state)
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda number: ask(ann, "key-of-many", f"n00{16 + number % 2}"), range(16)))
+    assert sorted({reply.status for reply in replies}) == [200, 202, 409]
+    assert position(state) == before + 1
+    [ident] = {reply.json["id"] for reply in replies if reply.status != 409}
+    assert cancel(ann, ident).status == 200
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        ({"key": "short"}, 422),
+        ({"nodes": []}, 422),
+        ({"rack": "r1"}, 422),
+        ({"operation": "explode"}, 422),
+        ({"reason": " "}, 422),
+        ({"nodes": ["nobody"]}, 404),
+        ({"nodes": [], "rack": "nowhere"}, 404),
+        ({"operation": "uncordon"}, 409),
+        ({"gpus": [0]}, 422),
+        ({"operation": "power-on"}, 409),
+        ({"nodes": ["n0001"]}, 409),
+        ({"nodes": [NODE, "n0005"]}, 409),
+    ],
+)
+def test_what_cannot_be_done_is_refused_at_once(
+    ann: Caller, state: AppState, wrong: dict[str, Any], status: int
+) -> None:
+    before = position(state)
+    reply = ask(ann, **{"key": "key-of-wrong-1", **wrong})
+    assert (reply.status, set(reply.json)) == (status, {"type", "title", "status", "detail", "error"}), reply.body
+    assert position(state) == before
+
+
+def test_customers_order_for_their_own_nodes_what_the_policy_leaves_to_them(
+    acme: Caller, ann: Caller, stranger: Caller, state: AppState
+) -> None:
+    states = state.records.read_node_states()
+    theirs = [one.node for one in states if one.pool == "h100-a" and one.state == "production" and not one.hold]
+    other = next(one.node for one in states if one.pool != "h100-a")
+    assert ask(acme, "key-of-acme-0", theirs[0], "maintenance").status == 409
+    strange = {ask(acme, "key-of-acme-0", node).body for node in (other, "nobody")}
+    assert len(strange) == 1, "which nodes there are is not theirs to know"
+    vic = stranger.showing("token-of-vic")
+    assert (vic.get(PATH).status, ask(vic, "key-of-vic-00", theirs[0]).status) == (200, 403)
+    held = ask(acme, "key-of-acme-9", "n0005")
+    assert (held.status, "RCA" in held.json["detail"]) == (409, False), "who holds it, and why, is not for customers"
+    made = [ask(acme, f"key-of-acme-{number}", node) for number, node in enumerate(theirs[-3:], 1)]
+    assert [reply.status for reply in made] == [202, 202, 409], "two at a time"
+    ours = ask(ann, "key-of-ann-9", theirs[-4], "maintenance").json
+    seen = acme.get(PATH).json
+    assert {one["id"] for one in seen} == {reply.json["id"] for reply in made[:2]}
+    assert {node["text"] for one in seen for node in one["nodes"]} == {""}
+    assert cancel(acme, ours["id"]).status == 404
+    for reply in made[:2]:
+        assert cancel(acme, reply.json["id"]).json["state"] == "cancelled"
+    assert cancel(ann, ours["id"]).json["state"] == "cancelled"
+
+
+def decide(state: AppState, ident: str, node: str, to: str, timing: Any, order: str, **more: Any) -> None:
+    cause = DecisionCause("person", order, "ann asked")
+    made = Decision(ident, node, "production", to, timing, "p.yaml:1 person", causes=(cause,), **more)
+    state.context.ledger.append(DecisionEntry.from_decision(made).make_entry(ident, state.context.now, node))
+
+
+def follow(state: AppState, ident: str) -> list[dict[str, Any]]:
+    """Return what the stream of an operation tells until it ends by itself."""
+
+    async def admit() -> bool:
+        return True
+
+    async def read() -> list[dict[str, Any]]:
+        stream, visitor = ChangeStream(state), Visitor("v", "viewer")
+        texts = stream.format_operation(visitor, ident, admit)
+        return [json.loads(text.partition("data: ")[2]) async for text in texts if "event: operation" in text]
+
+    return asyncio.run(read())
+
+
+def test_its_record_follows_the_ledger_and_streams_to_its_end(ann: Caller, state: AppState) -> None:
+    node, ledger, now = "n0018", state.context.ledger, state.context.now
+    made = ask(ann, "key-of-story", node, "cordon").json
+    [on_node] = made["nodes"]
+    decide(state, "op-w", node, "cordoned", "record", on_node["order"], remedy="wait")
+    assert ann.get(f"{PATH}/{made['id']}").json["state"] == "waiting"
+    decide(state, "op-i", node, "cordoned", "immediate", on_node["order"])
+    ledger.append(TransitionEntry("production", "cordoned", "op-i").make_entry("op-t", now, node))
+    assert ann.get(f"{PATH}/{made['id']}").json["state"] == "running"
+    assert cancel(ann, made["id"]).status == 409, "it has begun"
+    ledger.append(EffectIntentEntry("op-e", "cordon", "op-i").make_entry("op-e1", now, node))
+    ledger.append(EffectVerifiedEntry("op-e", "cordon", "closed").make_entry("op-e2", now, node))
+    ended = ann.get(f"{PATH}/{made['id']}").json
+    assert (ended["state"], ended["nodes"][0]["text"]) == ("succeeded", "cordon: closed")
+    entries = ledger.entries(kinds=OPERATIONS.kinds)
+    whole = OPERATIONS.fold(entries)
+    for cut in range(len(entries)):
+        parts = OPERATIONS.fold(entries[cut:], OPERATIONS.fold(entries[:cut], OperationHistory()))
+        assert parts == whole, "a process that begins anew reads the same"
+    assert ann.get("/api/v1/events?operation=nothing").status == 404
+    assert [event["state"] for event in follow(state, made["id"])] == ["succeeded"], "its stream ends with it"
+
+
+def draw_from(schema: dict[str, Any], document: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Return values of a schema of the document, as a client that knows nothing else would make them."""
+    if "$ref" in schema:
+        return draw_from(document["components"]["schemas"][schema["$ref"].rpartition("/")[2]], document)
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    match schema["type"]:
+        case "object":
+            fields = {name: draw_from(field, document) for name, field in schema["properties"].items()}
+            needed = {name: fields.pop(name) for name in schema["required"]}
+            return st.fixed_dictionaries(needed, optional=fields)
+        case "array":
+            return st.lists(draw_from(schema["items"], document), max_size=3)
+        case "boolean":
+            return st.booleans()
+        case "integer":
+            return st.integers(schema["minimum"], schema["maximum"])
+    letters = {"alphabet": st.characters(codec="ascii", min_codepoint=33)} if "pattern" in schema else {}
+    return st.text(**letters, min_size=schema.get("minLength", 0), max_size=min(schema.get("maxLength", 30), 30))
+
+
+JUNK = st.none() | st.integers() | st.text(max_size=5) | st.lists(st.none(), max_size=2)
+
+
+def test_every_request_that_the_document_describes_gets_an_answer_that_it_describes(
+    ann: Caller, state: AppState
+) -> None:
+    document = ann.get("/api/v1/openapi.json").json
+    paths = {path: ways for path, ways in document["paths"].items() if path.startswith(PATH)}
+    assert sorted((path, way) for path, ways in paths.items() for way in ways) == [
+        (PATH, "get"),
+        (PATH, "post"),
+        (f"{PATH}/{{id}}", "get"),
+        (f"{PATH}/{{id}}/cancel", "post"),
+    ]
+    serving = [each.node for each in state.records.read_node_states() if each.state == "production" and not each.hold]
+    known, answers = ["nothing"], Counter[int]()
+
+    def judge_reply(reply: Reply, described: dict[str, Any]) -> None:
+        assert str(reply.status) in described["responses"], reply.body
+        [(kind, content)] = described["responses"][str(reply.status)]["content"].items()
+        assert reply.headers["content-type"] == kind
+        Draft202012Validator({**content["schema"], "components": document["components"]}).validate(reply.json)
+        answers[reply.status] += 1
+        if reply.status == 202:
+            known.append(reply.json["id"])
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def judge(data: st.DataObject) -> None:
+        path, way = data.draw(st.sampled_from([(path, way) for path, ways in paths.items() for way in ways]))
+        described = paths[path][way]
+        address = path.replace("{id}", known[data.draw(st.integers(0, 5)) % len(known)])
+        if way == "get":
+            fields = {field["name"]: field["schema"] for field in described["parameters"] if field["in"] == "query"}
+            query = {name: data.draw(draw_from(schema, document)) for name, schema in fields.items()}
+            reply = ann.get(f"{address}?{urlencode(query)}")
+        else:
+            body = data.draw(draw_from(described["requestBody"]["content"]["application/json"]["schema"], document))
+            if "operation" in body:
+                body |= data.draw(st.just({}) | st.sampled_from([{"nodes": [node], "rack": ""} for node in serving]))
+            body |= data.draw(st.just({}) | st.dictionaries(st.sampled_from([*body, "else"]), JUNK, max_size=1))
+            reply = ann.post(address, body, content_type="application/json")
+        judge_reply(reply, described)
+
+    judge_reply(ask(ann, "key-of-document", serving[0], "maintenance"), paths[PATH]["post"])
+    judge()
+    assert {200, 202, 404, 409, 422} <= answers.keys(), answers
