@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -93,6 +94,12 @@ class Workspace:
         if not self.home.is_lab and is_mixed(self.data_dir):
             raise make_mixed_error(self.data_dir)
         self._print_context_once()
+
+    def print_page(self, form: str, *path: str) -> None:
+        """Print the address of a page below an answer for people, if the policy says where pages are."""
+        with suppress(AssayError):
+            if form == "text" and (page := self.fleet.find_page(*path)):
+                print(f"page: {page}")  # noqa: T201 — the answer
 
     def _print_context_once(self) -> None:
         if "announced" not in self.__dict__:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from assay.model.errors import AssayError
 from assay.model.node import Node
@@ -105,6 +106,11 @@ class Fleet:
     commit: str = ""
     dirty: bool = False
     is_lab: bool = False
+
+    def find_page(self, *path: str) -> str:
+        """Return the address of a page of `assay serve`, "" where the policy names none, and in the lab."""
+        base = "" if self.is_lab else next((policy.pages for policy in self.policies.values() if policy.pages), "")
+        return "/".join([base, *(quote(part, safe="") for part in path)]) if base else ""
 
     @property
     def repair_proofs(self) -> Mapping[str, tuple[str, ...]]:

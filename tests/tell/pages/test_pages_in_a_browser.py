@@ -32,6 +32,9 @@ PAGES = [
     f"/tickets/{make_ticket().id}",
     "/customer",
     "/idle",
+    "/machines",
+    "/search?text=n000",
+    ABSENT := "/nosuch",
 ]
 
 
@@ -67,7 +70,8 @@ def test_a_page_fits_and_axe_finds_nothing(site: Site, browser: Any, path: str, 
         assert page.evaluate("document.documentElement.scrollWidth") == width
         found = Axe().run(page).response["violations"]
         assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
-    assert (said, page.title().endswith(" · assay")) == ([], True)
+    refused = [text for text in said if "404 (Not Found)" in text]
+    assert (said, page.title().endswith(" · assay")) == (refused if path == ABSENT else [], True)
     context.close()
 
 
@@ -97,4 +101,56 @@ def test_a_rule_leads_to_its_line(site: Site, browser: Any) -> None:
     page.get_by_text("Decisions", exact=True).click()
     page.locator(".chain a").first.click()
     expect(page.locator("li:target")).to_contain_text("catastrophic-again")
+    page.close()
+
+
+def test_one_field_finds_a_node_and_its_page_leads_to_its_ticket_its_ports_and_back(site: Site, browser: Any) -> None:
+    from playwright.sync_api import expect
+
+    page = browser.new_page(extra_http_headers=site.reader, viewport={"width": 1440, "height": 900})
+    page.goto(f"{site.url}/trends")
+    page.get_by_role("searchbox").fill("n0009")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("n0009")
+    page.locator(".leads").get_by_text("Ports").click()
+    expect(page.locator("#ports + table")).to_be_in_viewport()
+    page.locator("#ports + table a").first.click()
+    expect(page.locator("h1")).to_contain_text("Switch leaf-")
+    page.go_back()
+    page.locator(".leads").get_by_text("Ticket:").click()
+    expect(page.locator("h1")).to_contain_text("Cable of n0009")
+    page.get_by_role("link", name="n0009", exact=True).first.click()
+    expect(page.locator("h1")).to_contain_text("n0009")
+    page.close()
+
+
+@pytest.mark.parametrize("node", ["n0003", "n0004", "n0007"])
+def test_the_columns_of_a_node_are_of_like_length(site: Site, browser: Any, node: str) -> None:
+    page = browser.new_page(extra_http_headers=site.reader, viewport={"width": 1440, "height": 900})
+    page.goto(f"{site.url}/nodes/{node}")
+    ends = page.evaluate("""() => {
+        const ends = {};
+        for (const section of document.querySelectorAll(".balanced > section")) {
+            const box = section.getBoundingClientRect();
+            ends[Math.round(box.left)] = Math.max(ends[Math.round(box.left)] || 0, box.bottom);
+        }
+        const top = document.querySelector(".balanced").getBoundingClientRect().top;
+        return Object.values(ends).map(end => end - top);
+    }""")
+    assert len(ends) == 2
+    assert min(ends) > 0.6 * max(ends)
+    page.close()
+
+
+def test_a_login_leads_to_the_ticket_after_a_wrong_token_too(site: Site, browser: Any) -> None:
+    from playwright.sync_api import expect
+
+    page = browser.new_page()
+    page.goto(f"{site.url}/tickets/{make_ticket().id}")
+    page.get_by_label("Your token").fill("guess")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("nobody")
+    page.get_by_label("Your token").fill(site.reader["Authorization"].partition(" ")[2])
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("Cable of n0009")
     page.close()

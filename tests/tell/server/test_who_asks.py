@@ -169,6 +169,15 @@ def test_a_login_leads_to_the_page_that_was_asked_for(caller: Any) -> None:
     assert site.post("/login", body, sec_fetch_site="same-origin").headers["location"] == "/tickets/cc17?all=true"
 
 
+def test_a_wrong_token_shows_the_form_again_and_the_page_is_still_asked_for(caller: Any) -> None:
+    body = b"token=guess&next=%2Ftickets%2Fcc17"
+    page = caller().post("/login", body, sec_fetch_site="same-origin", accept="text/html")
+    assert page.status == 401
+    assert 'name="next" value="/tickets/cc17"' in page.body.decode()
+    assert "This token is nobody&#39;s." in page.body.decode()
+    assert caller().post("/login", body, sec_fetch_site="same-origin").json == {"error": "this token is nobody's"}
+
+
 @pytest.mark.parametrize("address", ["//evil.example", "https://evil.example", "/\\evil.example", "", "javascript:x"])
 def test_a_login_leads_nowhere_else(caller: Any, address: str) -> None:
     body = urlencode({"token": "token-of-ann", "next": address}).encode()

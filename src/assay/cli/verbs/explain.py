@@ -151,6 +151,8 @@ def explain(
             typer.echo(format_answer(document, indent=1, ensure_ascii=False))
         else:
             _print_server_answer(document, server, is_full=is_full)
+            if "chain" in document:  # customers have another page
+                typer.echo(f"page: {server.rstrip('/')}/nodes/{node}")
         return
     workspace = Workspace(fleet.resolve())
     try:
@@ -161,6 +163,7 @@ def explain(
         else:
             answer = explain_node(workspace, state, last)
             _show(answer, form, workspace.clock.now(), format_burn_in(state), is_full=is_full)
+            workspace.print_page(form, "nodes", node)
     except LedgerError as error:
         from assay.cli.without_ledger import show_customer_without_ledger, show_nodes_without_ledger
 

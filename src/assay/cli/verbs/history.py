@@ -235,6 +235,7 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
         at = typer.style(format_second(entry.at), dim=True)
         typer.echo(f"{at}  {typer.style(f'{entry.kind:16}', fg=colour)}  {line.text}")
     typer.echo(f"\n{node} is in {state.state}: {escape_line(state.reason)}")
+    workspace.print_page(form, "nodes", node)
 
 
 def show_part_history(workspace: Workspace, serial: str, form: str) -> None:

@@ -324,6 +324,7 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
     else:
         is_summary = wanted.is_empty and not lists_all and len(shown) > LISTED
         _print_status(workspace, FleetStatus(recorded, shown, returned, rollouts), is_summary=is_summary)
+        workspace.print_page(form, "")
 
 
 class FleetStatus(NamedTuple):

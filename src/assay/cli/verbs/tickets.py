@@ -111,6 +111,7 @@ def tickets(
         return
     text = "\n\n".join(_format_ticket(record) for record in records)
     print_answer(TicketsAnswer(records), form, [text or "no open tickets"])
+    workspace.print_page(form, "tickets")
 
 
 @tickets_app.command()

@@ -164,6 +164,8 @@ def trends(
             *(f"  {line}" for line in refused.lines),
         ]
     print_answer(report.make_answer(), form, lines)
+    if own:
+        own.print_page(form, "trends")
     raise typer.Exit(1 if report.answer.warnings else 0)
 
 

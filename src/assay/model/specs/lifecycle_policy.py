@@ -66,6 +66,7 @@ class LifecyclePolicy(SpecDocument):
     too much. `limits`: what automation may do at once. `breaker`: when it stops in a pool. `holds`, `waiting`: when
     people are reminded. `excuses`: bounds of known issues. `cordons`: how cordons of others are treated. `silence`:
     when a node counts as silent. `intake`: bounds of `assay serve`. `access`: who may use its pages and API.
+    `pages`: where people open them, such as https://assay.example.org; commands then name them.
     `notices`: where customers are told of their nodes. `commits`: which commits are accepted.
     `retention`: how long runs are kept. `trust`: how far automation goes; without it, it only watches.
     `operations`: what people may order by name; what is not there is refused.
@@ -93,6 +94,7 @@ class LifecyclePolicy(SpecDocument):
     silence: SilenceLimits = Field(default_factory=SilenceLimits)
     intake: IntakeLimits = Field(default_factory=IntakeLimits)
     access: AccessRules | None = None
+    pages: str = Field(default="", pattern=r"^$|^https://[^\s/?#@]+$")
     notices: NoticeRules = Field(default_factory=NoticeRules)
     reopen_days: float = Field(default=30, ge=0, le=3650)
     commits: CommitTrust | None = None

@@ -8,6 +8,7 @@ from assay.model.specs.fabric.cable import CableEnd
 from assay.tell.pages.page_frame import PageRequest, place, render_frame
 from assay.tell.views.fabric_view import (
     FaultyCabling,
+    SwitchPort,
     draw_ticket,
     find_switch,
     list_faults,
@@ -29,6 +30,12 @@ def list_drawn_faults(records: LiveRecords, node: str = "", ticket: str = "") ->
     """Return what is wrong with the cables of a node, or that a ticket is about."""
     scans = [fabric.scan for fabric in records.read_fabrics() if fabric.scan]
     return [fault for scan in scans for fault in list_faults(scan, find_address, node, ticket)][:MAX_FAULTS]
+
+
+def list_node_ports(records: LiveRecords, node: str) -> list[tuple[str, SwitchPort]]:
+    """Return the ports of a node's adapters, each with the adapter's name, and what the design wants at it."""
+    devices = [(fabric, one) for fabric in records.read_fabrics() for one in fabric.topology if one.node == node]
+    return [(device.name, port) for fabric, device in devices for port in list_ports(fabric, device)]
 
 
 def draw_ticket_part(records: LiveRecords, ticket: str) -> str:

@@ -91,7 +91,7 @@ STATIC_ROUTE = Route("/static/{digest}/{name}", _send)
 class PageRequest:
     """What a reader asked for. `seq` is the newest entry of the ledger then, `now` the fleet's time.
 
-    `visitor` is who asks.
+    `visitor` is who asks. `has_fabric`: the fleet has a designed fabric.
     """
 
     path: str
@@ -101,6 +101,7 @@ class PageRequest:
     now: datetime
     visitor: Visitor = LOCAL_READER
     is_lab: bool = False
+    has_fabric: bool = False
 
     @property
     def url(self) -> str:

@@ -39,6 +39,7 @@ from assay.tell.pages.fleet_pages import (
 )
 from assay.tell.pages.node_page import render_node_page
 from assay.tell.pages.page_frame import STATIC_ROUTE, PageRequest
+from assay.tell.pages.search_page import render_search_page
 from assay.tell.server.app_state import AppState
 from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
 from assay.tell.server.ledger_changes import EventStream, LedgerChanges
@@ -68,6 +69,7 @@ PAGES: dict[str, PageRenderer] = {
     "/trends": render_trends_page,
     "/fabric": render_fabric_page,
     "/fabric/{name}": render_switch_page,
+    "/search": render_search_page,
     CUSTOMER_PAGE: render_customer_page,
     "/source/{commit}/{path:path}": render_source_page,
 }
@@ -193,7 +195,9 @@ class PageRoutes:
         tag = derive_id(*map(str, (*stamp, int(now.timestamp()) // MINUTE_S, *key)))
         if (known := self._pages.find(tag)) is not None:
             return known
-        if (text := render(records, asked(stamp[0], now, who, records.fleet.is_lab))) is None:
+        if (
+            text := render(records, asked(stamp[0], now, who, records.fleet.is_lab, bool(records.fleet.designs)))
+        ) is None:
             return None
         page = SharedPage.pack(tag, text)
         self._pages.keep(page)

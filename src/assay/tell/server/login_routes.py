@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -35,6 +36,15 @@ def choose_own_address(asked: str) -> str:
     return asked if is_own else "/"
 
 
+def _show(asked: str, error: HTTPException | None = None) -> Response:
+    """Return the form, which leads to an address of this server; with why the last try was refused."""
+    said, status, headers = (error.detail, error.status_code, error.headers) if error else ("", 200, None)
+    values = {"files": list_urls(), "next": choose_own_address(asked), "said": said}
+    return HTMLResponse(
+        render_page(__package__, "login.html.j2", **values), status, {**SECURITY_HEADERS, **(headers or {})}
+    )
+
+
 class LoginRoutes:
     """Lets people log in with their token, so that they need not show it with each request."""
 
@@ -44,9 +54,7 @@ class LoginRoutes:
 
     async def show_form(self, request: Request) -> Response:
         """Show the form."""
-        asked = choose_own_address(request.query_params.get("next", ""))
-        page = render_page(__package__, "login.html.j2", files=list_urls(), next=asked)
-        return HTMLResponse(page, headers=SECURITY_HEADERS)
+        return _show(request.query_params.get("next", ""))
 
     async def begin(self, request: Request) -> Response:
         """Begin the login of the token's owner, and lead to the page that was asked for."""
@@ -56,7 +64,12 @@ class LoginRoutes:
         form = parse_qs(body.decode(errors="replace"))
         token = form.get("token", [""])[0].strip()
         owner = await self._gate.find_token_owner(rules, token)
-        self._authenticator.settle(request, name_visitor(owner.visitor), owner.refusal)
+        try:
+            self._authenticator.settle(request, name_visitor(owner.visitor), owner.refusal)
+        except HTTPException as error:
+            if "text/html" not in request.headers.get("accept", ""):
+                raise
+            return _show(form.get("next", [""])[0], error)
         assert owner.visitor is not None, "everybody else is refused"
         response = RedirectResponse(choose_own_address(form.get("next", [""])[0]), 303, SECURITY_HEADERS)
         await run_in_threadpool(self._state.sessions.begin, rules, request, response, owner.visitor.name)
