@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,8 +99,23 @@ def test_an_empty_ledger_is_not_unchanged(tmp_path: Path) -> None:
     (tmp_path / "inventory").mkdir()
     Ledger.open(tmp_path / ".assay" / "ledger.sqlite", context="fleet").close()
     answer = CliRunner().invoke(cli.app, ["ledger", "verify", "--fleet", str(tmp_path)])
-    assert answer.exit_code == 0
+    assert answer.exit_code == 2
     assert answer.stdout.startswith("the ledger is empty, which proves nothing\n")
+    assert "assay reconcile" in answer.stdout
+    answer = CliRunner().invoke(cli.app, ["ledger", "verify", "--format", "json", "--fleet", str(tmp_path)])
+    assert (answer.exit_code, json.loads(answer.stdout)["whole"]) == (2, False)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+@pytest.mark.parametrize("entries", ["no ledger", "an empty ledger"])
+def test_no_ticket_before_the_first_judgement_is_no_all_clear(tmp_path: Path, entries: str, form: str) -> None:
+    (tmp_path / "inventory").mkdir()
+    if entries == "an empty ledger":
+        Ledger.open(tmp_path / ".assay" / "ledger.sqlite", context="fleet").close()
+    answer = CliRunner().invoke(cli.app, ["tickets", "--fleet", str(tmp_path), "--format", form])
+    assert "nobody knows what needs hands" in str(answer.exception)
+    assert "assay reconcile --once" in str(answer.exception)
+    assert answer.stdout == ""
 
 
 def test_main_ends_with_2_and_prints_it(

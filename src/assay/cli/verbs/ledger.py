@@ -67,7 +67,7 @@ def verify(
     how much came after that. An archive that is not here proves nothing, and is named.
 
     Exit codes: 0 unchanged; 1 something was changed, removed, reordered or inserted, or an anchor is lost; 2 the
-    ledger cannot be read.
+    ledger cannot be read, or is empty.
     """
     from assay.cli.verbs.ledger_copies import LedgerVerification, end_broken
     from assay.ledger.copies.archive import check_archives
@@ -93,7 +93,7 @@ def verify(
         archives=tuple(check_archives(workspace.ledger_location, archived)),
     )
     print_answer(verification.to_json(), form, [verification.to_text()])
-    raise typer.Exit(1 if verification.problems else 0)
+    raise typer.Exit(1 if verification.problems else 2 if verification.is_empty else 0)
 
 
 @ledger_app.command()

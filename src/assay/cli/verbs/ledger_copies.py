@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 UNANCHORED = "nothing outside of the ledger proves it; to change that: assay ledger seal --anchor ANCHOR"
+EMPTY_LEDGER_FIX = "  → `assay reconcile --once` begins it; if it had entries before: assay ledger restore"
 
 
 @fact
@@ -308,7 +309,12 @@ class LedgerVerification:
 
     def to_json(self) -> LedgerVerifyAnswer:
         """Return it as JSON data."""
-        return extend(LedgerVerifyAnswer, self, whole=not self.problems, seal=str(self.ends))
+        return extend(LedgerVerifyAnswer, self, whole=not self.problems and not self.is_empty, seal=str(self.ends))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the ledger has nothing that could be verified."""
+        return not self.ends.entry.seq and not (self.ends.run and self.ends.run.seq)
 
     def to_text(self) -> str:
         """Return it as text: what is wrong and what to do, or the size of the ledger, its anchors and its seal."""
@@ -319,7 +325,7 @@ class LedgerVerification:
         if not self.contradictions:
             if not self.anchors:
                 lines.append(f"  {UNANCHORED}")
-            lines.append(f"  its seal is {self.ends}")
+            lines.append(EMPTY_LEDGER_FIX if self.is_empty else f"  its seal is {self.ends}")
         if self.contradictions:
             lines.append(f"  → {BROKEN_LEDGER_FIX}")
         return "\n".join(lines)
@@ -327,8 +333,7 @@ class LedgerVerification:
     def _headline(self) -> list[str]:
         if self.contradictions:
             return ["the ledger is broken", *(_indent(line) for line in self.problems)]
-        is_empty = not self.ends.entry.seq and not (self.ends.run and self.ends.run.seq)
-        verdict = "empty, which proves nothing" if is_empty else f"unchanged: {count_lines(self.ends)}"
+        verdict = "empty, which proves nothing" if self.is_empty else f"unchanged: {count_lines(self.ends)}"
         size = f"the ledger is {verdict}"
         if not self.problems:
             return [size]

@@ -43,6 +43,9 @@ CSV_COLUMNS = (
 )
 
 
+FIRST_ROUND = "run `assay reconcile --once`"
+
+
 @fact
 class TicketsAnswer:
     """The tickets, oldest first; with `--all`, closed ones too."""
@@ -87,7 +90,7 @@ def tickets(
 
     stderr lists the sinks that lack a ticket. If the ledger cannot be read, show the files in `.assay/tickets/`.
 
-    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read, or no check has judged a node yet.
     """
     context.obj = fleet
     if context.invoked_subcommand:
@@ -106,6 +109,8 @@ def tickets(
     records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
     for sink, reason in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
         print(f"not yet delivered to {sink}: {reason}", file=sys.stderr)  # noqa: T201 — beside the answer
+    if not records and not (workspace.has_ledger and workspace.ledger_for_reading.outcomes_head()):
+        raise AssayError("no check has judged a node yet, so nobody knows what needs hands", fix=FIRST_ROUND)
     if form == "csv":
         typer.echo("\n".join(format_csv(CSV_COLUMNS, records)))
         return

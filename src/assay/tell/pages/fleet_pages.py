@@ -192,7 +192,8 @@ def render_tickets_page(records: LiveRecords, request: PageRequest) -> str:
     seen = records.read_tickets()
     closed = sorted((record for record in seen if record.closed_at), key=lambda record: record.closed_at, reverse=True)
     opened = [record for record in seen if not record.closed_at]
-    return render_frame("tickets.html.j2", request, opened=opened, closed=closed[:CLOSED_SHOWN])
+    is_judged = bool(records.ledger_for_reading.outcomes_head())
+    return render_frame("tickets.html.j2", request, opened=opened, closed=closed[:CLOSED_SHOWN], is_judged=is_judged)
 
 
 def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None:
