@@ -225,7 +225,7 @@ def main() -> None:
     escape_standard_streams()
     warnings.showwarning = partial(_print_warning, warnings.showwarning)
     try:
-        app()
+        app(color=False if os.environ.get("NO_COLOR") else None)
     except AssayError as error:
         _print_error(str(error))
         sys.exit(2)

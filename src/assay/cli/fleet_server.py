@@ -11,14 +11,13 @@ from urllib.parse import quote, urlencode, urlsplit
 import typer
 
 from assay.cli.context_line import format_answer
+from assay.cli.output import escape, make_table, open_console
 from assay.model.errors import AssayError
 from assay.model.facts import fact, from_json
 from assay.model.text.csv_rows import format_csv
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from assay.decide.plan.inputs import PresentFacts
     from assay.tell.views.listings import NodeSummary
 
@@ -33,7 +32,7 @@ TokenFile = Annotated[
 ServerAuthority = Annotated[
     Path | None, typer.Option("--ca", metavar="FILE", envvar="ASSAY_CA", help="The certificate that it is trusted by.")
 ]
-PAGE_NODES, TIMEOUT_S, PIPE_WIDTH = 1000, 30.0, 160
+PAGE_NODES, TIMEOUT_S = 1000, 30.0
 
 
 @fact
@@ -113,27 +112,13 @@ def print_nodes(nodes: list[dict[str, Any]], form: str) -> None:
     if form == "csv":
         typer.echo("\n".join(format_csv(list(nodes[0]) if nodes else ["node"], nodes)))
         return
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = PIPE_WIDTH
-    console.print(_make_table(nodes))
-
-
-def _make_table(nodes: list[dict[str, Any]]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    from assay.cli.output import escape
-
-    table = Table("node", "pool", "state", "since", "why", box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    console, rows = open_console(), []
     for node in nodes:
         held = f"held by {node['held_by']}; " if node["held_by"] else ""
         pending = f" → {node['pending_to']}" if node["pending_to"] else ""
         cells = (node["node"], node["pool"], f"{node['state']}{pending}", format_minute(node["since"]))
-        table.add_row(*map(escape, (*cells, f"{held}{node['because']}")))
-    return table
+        rows.append([*map(escape, (*cells, f"{held}{node['because']}"))])
+    console.print(make_table(("node", "pool", "state", "since", "why"), rows, console.width))
 
 
 def _read_token(path: Path) -> str:

@@ -6,18 +6,25 @@ Texts inside rich's markup hold no markup and begin no line. Progress goes to st
 from __future__ import annotations
 
 import io
+import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
 from assay.model.text.safe_text import escape_all_but_styles, escape_controls, escape_line
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 _REPLACED = {"strict": "backslashreplace"}
 LINE_EVERY_S = 30.0
+LEAST_WORDS = 36
+"""A column of words is at least so wide."""
 
 
 class PrintableOutput(io.TextIOWrapper):
@@ -57,6 +64,45 @@ def escape(text: str) -> str:
     from rich.markup import escape as escape_brackets
 
     return escape_brackets(escape_line(text))
+
+
+def open_console(pipe_width: int = 160) -> Console:
+    """Return where tables are printed: as wide as the terminal, or as COLUMNS says; else as wide as given."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = pipe_width
+    return console
+
+
+def make_table(titles: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> Table:
+    """Return a table of texts in rich's markup, whose last column alone wraps, at words.
+
+    Where the others leave it fewer than LEAST_WORDS columns, they stand in one line above it.
+    """
+    from rich import box
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    every = [[Text.from_markup(cell) for cell in row] for row in rows]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    columns = zip(*(row[:-1] for row in every), strict=True)
+    taken = sum(max(cell.cell_len for cell in column) + 2 for column in columns)
+    if width - taken >= LEAST_WORDS:
+        for title in titles[:-1]:
+            table.add_column(title, no_wrap=True)
+        table.add_column(titles[-1], overflow="fold")
+        for row in every:
+            table.add_row(*row)
+        return table
+    table.add_column(", ".join(titles), overflow="fold")
+    for row in every:
+        head = Text("  ").join(cell for cell in row[:-1] if cell)
+        table.add_row(Group(head, Padding(row[-1], (0, 0, 0, 2))))
+    return table
 
 
 ProgressByLabel = Mapping[str, tuple[int, int]]

@@ -57,10 +57,23 @@ def test_many_nodes_are_counted_and_only_those_that_need_a_look_are_listed(statu
     told = status()
     assert _list_nodes(told) == ["n0030", "n0007", "n0009", "n0031"]
     rows = [line.split() for line in told.stdout.splitlines() if line.strip().startswith(("even", "odd"))]
-    assert rows == [["even", "60", "59", "1"], ["odd", "60", "58", "2"]]
+    assert [" ".join(row) for row in rows] == ["even 60 59 production, 1 wipe", "odd 60 58 production, 2 triage"]
     assert "117 production, 2 triage, 1 wipe" in told.stdout
     assert "116 in service are not listed" in told.stdout
     assert len(_list_nodes(status("--all"))) == NODES
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_the_table_fits_and_words_wrap_but_no_value(
+    status: Callable[..., Result], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = " ".join(status("--all").stdout.split())
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = status("--all").stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    words = {word for line in lines for word in line.split() if "─" not in word}
+    assert words <= {*whole.split(), "node,", "pool,", "state,", "since,"}
+    assert _list_nodes(status("--all")) == [word for word in whole.split() if word[:2] == "n0" and word.isalnum()]
 
 
 @pytest.mark.parametrize(

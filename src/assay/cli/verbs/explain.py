@@ -197,16 +197,13 @@ def _show(
     if isinstance(answer, CustomerExplanation):
         typer.echo(format_customer_explanation(answer))
         return
-    from rich.console import Console
+    from assay.cli.output import open_console
 
     trust = format_node_trust(answer.trust)
     notes = [*burn_in, *format_notes(answer), *(format_node_sync(answer.sync) if answer.sync else ())]
     agent = [format_agent(answer.agent, now)] if answer.agent else []
     shown = [*trust, *notes, *agent] if is_full else [*trust[1:], *notes]
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = PIPE_WIDTH
-    console.print(_make_grid(list_explanation_lines(answer, shown, now, is_full=is_full)))
+    open_console(PIPE_WIDTH).print(_make_grid(list_explanation_lines(answer, shown, now, is_full=is_full)))
 
 
 def _make_grid(lines: Iterable[tuple[str, str]]) -> Table:

@@ -231,7 +231,7 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
         typer.echo(f"{archive.entries:,} older {stand} in the archive {archive.file}, until {until}")
     for line in lines:
         entry = line.entry
-        colour = {"fault": "red", "transition": "green", "hold": "yellow", "effect.failed": "red"}.get(entry.kind)
+        colour = {"fault": "red", "hold": "yellow", "effect.failed": "red"}.get(entry.kind)
         at = typer.style(format_second(entry.at), dim=True)
         typer.echo(f"{at}  {typer.style(f'{entry.kind:16}', fg=colour)}  {line.text}")
     typer.echo(f"\n{node} is in {state.state}: {escape_line(state.reason)}")

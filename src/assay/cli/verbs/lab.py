@@ -260,7 +260,7 @@ class ConsoleTourReporter(TourReporter):
         """Print the step, and show a spinner until the next line."""
         self.status.stop()
         self.lines = 0
-        self.console.print(f"   [cyan]{escape(text)}[/]", soft_wrap=True)
+        self.console.print(f"   [bold]{escape(text)}[/]", soft_wrap=True)
         self.status.update(escape(text[:80]))
         self.status.start()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -263,7 +264,7 @@ def _find_nodes_of_racks(workspace: Workspace, names: list[str]) -> dict[str, fr
 
 def _print_lines(lines: Iterable[str]) -> None:
     """Print lines as they come. In a terminal, failures and errors are coloured."""
-    coloured = sys.stdout.isatty()
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     for line in lines:
         colour = COLOURS.get(line.split(maxsplit=1)[0]) if coloured and line.strip() else None
         sys.stdout.write((typer.style(line, fg=colour) if colour else line) + "\n")

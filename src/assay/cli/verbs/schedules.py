@@ -26,16 +26,12 @@ from assay.model.text.lists import format_count
 from assay.model.timestamps import parse_time
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from assay.act.schedules.due_slots import ScheduleLine, SlotHistory
     from assay.model.entries.schedule_entries import ScheduleRanEntry
     from assay.model.ledger_entry import LedgerEntry
     from assay.model.specs.schedules import FleetSchedule
 
 
-PIPE_WIDTH = 160
-"""Columns of the table when stdout is not a terminal."""
 COVERAGE_TIME = timedelta(weeks=4)
 """Of so long ago on, visits count for `assay schedules coverage`."""
 PERCENTILES = (50, 95, 99, 100)
@@ -280,29 +276,15 @@ def _format_recurrence(schedule: FleetSchedule, zone: str) -> str:
 
 
 def _print_rows(rows: list[ScheduleRow]) -> None:
-    from rich.console import Console
+    from assay.cli.output import escape, make_table, open_console
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = PIPE_WIDTH
-    console.print(_make_table(rows))
-
-
-def _make_table(rows: list[ScheduleRow]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    from assay.cli.output import escape
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for title in ("schedule", "of", "when", "last slot", "next"):
-        table.add_column(title, no_wrap=True)
-    table.add_column("how it ended", overflow="fold")
+    console, texts = open_console(), []
     for row in rows:
         end = row.reason if row.ended in ("", "done") else f"{row.ended}: {row.reason}"
         next_ = "now" if row.due else _format_short_minute(row.next)
-        table.add_row(row.schedule, row.of, row.when, _format_short_minute(row.slot), next_, escape(end))
-    return table
+        texts.append([*map(escape, (row.schedule, row.of, row.when, _format_short_minute(row.slot), next_, end))])
+    titles = ("schedule", "of", "when", "last slot", "next", "how it ended")
+    console.print(make_table(titles, texts, console.width))
 
 
 def _format_short_minute(at: str) -> str:

@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
-from rich import box
-from rich.table import Table
 
 from assay.act.orders.orders import format_hold_end
 from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
 from assay.cli.name_check import require_known
 from assay.cli.options import WHICH, FleetDir, Nodes, Pools, Racks, States, TableFormat
-from assay.cli.output import escape
+from assay.cli.output import escape, make_table, open_console
 from assay.cli.verbs.breaker import format_breaker
 from assay.cli.workspace import Workspace, load_fleet_records, pick_node_state
 from assay.decide.state.node_state import NodeState
@@ -52,8 +50,6 @@ if TYPE_CHECKING:
     from assay.tell.views.node_sync import RolloutSummary
 
 
-PIPE_WIDTH = 160
-"""Columns of the table when stdout is not a terminal."""
 CSV_COLUMNS = (
     *("node", "pool", "state", "since", "because", "pending.to", "pending.since", "pending.blockers"),
     *("held.who", "held.until", "held.reason", "asked.to", "asked.who", "asked.reason", "jobs_unknown.reason"),
@@ -96,37 +92,27 @@ def needs_a_look(state: NodeState, in_service: Collection[str] | None, unread: C
     return not is_well or bool(state.pending or state.hold)
 
 
-def make_counts_table(states: Iterable[NodeState]) -> Table:
-    """Return a row for each pool, with the number of its nodes in each state. The most common state comes first."""
+def list_counts(states: Iterable[NodeState]) -> Iterator[Sequence[str]]:
+    """Yield a row for each pool, with the number of its nodes in each state. The most common state comes first."""
     by_pool: dict[str, Counter[str]] = defaultdict(Counter)
     for state in states:
         by_pool[state.pool][state.state] += 1
-    columns = [name for name, _ in sum(by_pool.values(), Counter[str]()).most_common()]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for title in ("pool", "nodes", *columns):
-        table.add_column(title, justify="left" if title == "pool" else "right", overflow="fold")
     for pool, counts in sorted(by_pool.items()):
-        cells = [f"{counts[name]:,}" if counts[name] else "" for name in columns]
-        table.add_row(escape(pool), f"{counts.total():,}", *cells)
-    return table
+        yield escape(pool), f"{counts.total():,}", ", ".join(f"{many:,} {name}" for name, many in counts.most_common())
 
 
-def make_table(
+def list_rows(
     states: list[NodeState],
     notes: Mapping[str, Sequence[str]],
     stories: Mapping[str, NodeStory],
     now: datetime,
     plain: Collection[str] | None,
-) -> Table:
-    """Return the table of all nodes. States out of service are coloured: those that are not among `plain`."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):
-        table.add_column(title, no_wrap=not wraps, overflow="fold")
+) -> Iterator[Sequence[str]]:
+    """Yield a row for each node. States out of service are coloured: those that are not among `plain`."""
     for state in states:
         story = stories.get(state.node, NO_STORY)
         reasons = "\n".join(map(escape, [*notes.get(state.node, ()), *_format_reasons(state, story, now)]))
-        table.add_row(state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), reasons)
-    return table
+        yield state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), reasons
 
 
 def _format_state(state: NodeState, plain: Collection[str] | None) -> str:
@@ -373,11 +359,7 @@ def describe_rollouts(rollouts: RolloutHistory, now: datetime) -> Iterator[str]:
 
 
 def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool) -> None:
-    from rich.console import Console
-
-    console, now = Console(highlight=False), workspace.clock.now()
-    if not console.is_terminal:
-        console.width = PIPE_WIDTH
+    console, now = open_console(), workspace.clock.now()
     in_service = _list_service_states(workspace) if is_summary or console.is_terminal else None
     unread = _find_unread(workspace, fleet.shown)
     notes = dict(fleet.returned)
@@ -385,13 +367,14 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
         notes[name] = [describe_unread(at, now), *notes.get(name, ())]
     listed = fleet.shown
     if is_summary:
-        console.print(make_counts_table(fleet.shown))
+        console.print(make_table(("pool", "nodes", "in which states"), list_counts(fleet.shown), console.width))
         listed = [state for state in fleet.shown if needs_a_look(state, in_service, unread)]
     for line in format_fleet_trust(trust) if (trust := _read_trust(workspace, fleet.recorded)) else ():
         console.print(line, style="dim" if line.startswith("trust") else "yellow", markup=False)
     printed = listed[:LISTED] if is_summary else listed
     if printed:
-        console.print(make_table(printed, notes, _read_stories(workspace, printed), now, in_service))
+        rows = list_rows(printed, notes, _read_stories(workspace, printed), now, in_service)
+        console.print(make_table(("node", "pool", "state", "since", "why"), rows, console.width))
     counts = Counter(f"{state.state}{' but not known' * (state.node in unread)}" for state in fleet.shown)
     console.print("[dim]" + ", ".join(f"{count:,} {name}" for name, count in counts.most_common()) + "[/]")
     if is_summary:
