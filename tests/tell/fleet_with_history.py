@@ -28,13 +28,18 @@ CHECK = "suites/production/test_gpu.py::test_temperature"
 IN_SERVICE = tuple(f"n{number:04}" for number in range(3, 21))
 
 
-def make_fleet_with_history(root: Path) -> Fleet:
-    """Copy the example fleet to `root`, and write its history into its ledger."""
+def copy_fleet(root: Path) -> Fleet:
+    """Copy the example fleet to `root`, a repository without a ledger."""
     for part in ("inventory", "specs", "suites"):
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
     start_history(root)
-    fleet = load_fleet(root)
     (root / ".assay").mkdir()
+    return load_fleet(root)
+
+
+def make_fleet_with_history(root: Path) -> Fleet:
+    """Copy the example fleet to `root`, and write its history into its ledger."""
+    fleet = copy_fleet(root)
     ledger = Ledger.open(root / ".assay" / "ledger.sqlite")
     ledger.append(*tell_history(fleet))
     for number, temperature in enumerate(TEMPERATURES):

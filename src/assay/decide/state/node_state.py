@@ -226,6 +226,11 @@ class NodeState:
         return is_known or any(is_before(fault, repair) for repair in self.repairs[-1:])
 
     @property
+    def open_faults(self) -> tuple[FaultRecord, ...]:
+        """The faults that are more than recorded and that nothing has cleared: a repair ends them with its proof."""
+        return tuple(fault for fault in self.faults if fault.is_open and fault.severity != "informational")
+
+    @property
     def unjudged(self) -> int:
         """How many errors of the node no class of faults has."""
         return sum(fault.count for fault in self.faults if fault.is_open and fault.fault_class == NOT_JUDGED)

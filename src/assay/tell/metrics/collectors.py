@@ -143,12 +143,12 @@ def list_effect_series(source: MetricSource) -> Iterator[Series]:
 
 
 def list_fault_series(source: MetricSource) -> Iterator[Series]:
-    """Yield the series of faults that nothing has cleared and no repair answers."""
+    """Yield the series of faults that nothing has cleared."""
     faults = [
         (source.pool_names[state.node], fault)
         for state in source.states.values()
         for fault in state.faults
-        if fault.is_open and not state.is_repaired(fault)
+        if fault.is_open
     ]
     labels = ((pool, fault.fault_class, fault.severity) for pool, fault in faults)
     yield from count_series(families.FAULTS_OPEN, labels)

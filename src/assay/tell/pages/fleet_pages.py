@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -33,6 +34,7 @@ from assay.tell.views.fleet import (
 )
 from assay.tell.views.fleet_news import build_fleet_news
 from assay.tell.views.idle_coverage import AGES, NEVER
+from assay.tell.views.incident_story import read_stories
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
 from assay.tell.views.node_measurements import DAYS
 from assay.tell.views.records import LiveRecords, RecordSource, find_fault_catalog, find_unread
@@ -52,7 +54,7 @@ TITLES = {
     "stranger": "Strangers",
 }
 """Verdict → heading. A machine that is a node, as declared, is only counted."""
-CLOSED_SHOWN = 30
+CLOSED_SHOWN, WAITING_SHOWN = 30, 60
 DIRECTION_WORDS = {
     "nearer": "towards its limit",
     "away": "away from its limit",
@@ -98,7 +100,14 @@ def render_rack_page(records: LiveRecords, request: PageRequest) -> str | None:
         return None
     tickets = records.read_tickets()
     shown = [(rack, draw_rack(records.fleet, rack), select_rack_tickets(tickets, rack)) for rack in racks]
-    return render_frame("rack.html.j2", request, racks=shown)
+    steps = read_next_steps(records, {node.name for rack in racks for node in rack.nodes})
+    return render_frame("rack.html.j2", request, racks=shown, steps=steps)
+
+
+def read_next_steps(records: LiveRecords, names: Collection[str]) -> dict[str, str]:
+    """Return who must act next on each of these nodes, and how; nothing of one that waits for nobody."""
+    stories = read_stories(records, [state for state in records.read_node_states() if state.node in names])
+    return {node: story.next.line for node, story in stories.items() if story.next.who}
 
 
 def render_pool_page(records: LiveRecords, request: PageRequest) -> str | None:
@@ -108,6 +117,7 @@ def render_pool_page(records: LiveRecords, request: PageRequest) -> str | None:
     view = build_fleet_view(fleet, cells, FleetFilter(pool=name))
     if not view.shown:
         return None
+    waiting = [cell for cell in cells if cell.pool == name and cell.standing not in ("serving", "gone")]
     members = [fleet.nodes[cell.name] for cell in cells if cell.pool == name]
     return render_frame(
         "pool.html.j2",
@@ -118,7 +128,9 @@ def render_pool_page(records: LiveRecords, request: PageRequest) -> str | None:
         specs=sorted({node.spec for node in members}),
         profiles=sorted({node.profile for node in members}),
         breakers=list_open_breakers(state for state in states if state.pool == name),
-        waiting=[cell for cell in cells if cell.pool == name and cell.standing not in ("serving", "gone")],
+        waiting=waiting,
+        steps=read_next_steps(records, {cell.name for cell in waiting[:WAITING_SHOWN]}),
+        most=WAITING_SHOWN,
     )
 
 

@@ -19,7 +19,7 @@ from assay.tell.views.node_status import STANDINGS, Standing, find_standing
 class NodeOnMap:
     """One node on the map. `since` is ISO 8601 UTC, `reason` that of its state; both "" if it was never observed.
 
-    `has_fault`: a fault is open that no repair has answered. `unjudged`: how many of its errors no class of faults has.
+    `has_fault`: a fault is open. `unjudged`: how many of its errors no class of faults has.
     """
 
     name: str
@@ -115,8 +115,8 @@ def _make_cell(
     if state is None:
         return NodeOnMap(*place, find_standing(None, None))
     standing = find_standing(state, policies.get(state.state), is_unread=is_unread)
-    has_fault = any(fault.is_open and not state.is_repaired(fault) for fault in state.faults)
-    return NodeOnMap(*place, standing, state.state, state.since, state.note or state.reason, has_fault, state.unjudged)
+    reason, has_fault = state.note or state.reason, bool(state.open_faults)
+    return NodeOnMap(*place, standing, state.state, state.since, reason, has_fault, state.unjudged)
 
 
 def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilter = NO_FILTER) -> FleetView:

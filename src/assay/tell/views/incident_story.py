@@ -65,7 +65,7 @@ def tell_incidents(
 
     What is only recorded is left out.
     """
-    if catalog is None or not any(fault.is_open for fault in state.faults):
+    if catalog is None or not state.open_faults:
         return ()
     opened = [each for each in list_incidents(catalog.fault_relations, state) if each.is_open]
     opened = [each for each in opened if each.severity != "informational"]
@@ -146,9 +146,7 @@ def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str,
     policies = {name: policy for policy in source.fleet.policies.values() for name in policy.states}
     serving = {name for name, policy in policies.items() if policy.is_in_service(name)}
     shown_states = [
-        state
-        for state in states
-        if state.state not in serving or state.pending or state.hold or any(fault.is_open for fault in state.faults)
+        state for state in states if state.state not in serving or state.pending or state.hold or state.open_faults
     ]
     if not shown_states:
         return {}

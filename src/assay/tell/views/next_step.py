@@ -107,8 +107,7 @@ def find_next_step(state: NodeState, policy: LifecyclePolicy | None, tickets: Ma
     if ticket:
         return NextStep("technicians", tickets[ticket], "", ticket)
     if serves:
-        is_harmed = any(fault.is_open and fault.severity != "informational" for fault in state.faults)
-        return NextStep("assay", "decides at its next round", state.note, "") if is_harmed else NOTHING_NEXT
+        return NextStep("assay", "decides at its next round", state.note, "") if state.open_faults else NOTHING_NEXT
     if declared is None or is_left_to_people(state, declared):
         return NextStep("technicians and engineers", "look at the node, and certify it", state.note, "")
     under_way = [effect.action for effect in state.unsettled_effects]
