@@ -40,7 +40,13 @@ PAGES = {
     f"/rollouts/{ROLLOUT[:6]}": ["firmware of the BMC", "n0013"],
     "/tickets": ["1 open ticket", "rack r03 U4 n0009 port mlx5_3"],
     TICKET: ["← here", "Reseat both ends.", "leaf-su01-r3"],
-    "/customer": ["nodes in service", "connections between GPUs of the node are down (GPU 2)", "available since"],
+    "/customer": [
+        "nodes in service",
+        "connections between GPUs of the node are down (GPU 2)",
+        "available since",
+        "over 18 nodes",
+        "2 nodes have never served",
+    ],
     "/customer?node=n0003": ["it was out of service from"],
 }
 ABSENT = [

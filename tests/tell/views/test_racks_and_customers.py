@@ -52,8 +52,21 @@ def test_availability_counts_from_when_a_node_first_served(paper: Paper) -> None
     paper.fault("n1", "gpu.xid.79", "gpu2")
     paper.step()
     paper.later(hours=2)
-    share = measure_availability([paper.story("n1")], SERVING, began, paper.now)
-    assert share == pytest.approx(0.75, abs=0.01)
+    found = measure_availability([paper.story("n1")], SERVING, began - timedelta(days=9), paper.now)
+    assert found is not None
+    assert (found.share, found.since, found.nodes) == (pytest.approx(0.75, abs=0.01), began, 1)
+
+
+def test_availability_says_over_which_nodes_it_is(paper: Paper) -> None:  # noqa: F811
+    paper.add("n1")
+    paper.add("n2", "onboard")
+    paper.later(days=3)
+    paper.add("n3")
+    paper.later(days=1)
+    month = paper.now - timedelta(days=2)
+    found = measure_availability([paper.story(name) for name in ("n1", "n2", "n3")], SERVING, month, paper.now)
+    assert found is not None
+    assert (found.share, found.since, found.nodes) == (1.0, month, 2)
 
 
 def test_a_node_that_never_served_has_no_availability(paper: Paper) -> None:  # noqa: F811

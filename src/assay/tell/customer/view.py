@@ -46,16 +46,24 @@ class CustomerNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Availability:
+    """The share of time in which `nodes` nodes served since `since`, of the time since each first served."""
+
+    share: float
+    since: datetime
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class CustomerView:
-    """The nodes of a customer, by name, and the share of the month in which they served (None: no time yet).
+    """The nodes of a customer, by name, and how available they were this month (None: none has served yet).
 
     `explained` are the nodes that are out, leave, are not known or may harm jobs, each with what the customer is told;
     `unexplained` counts the rest.
     """
 
     nodes: tuple[CustomerNode, ...]
-    month_began: datetime
-    availability: float | None
+    availability: Availability | None
     explained: tuple[tuple[CustomerNode, CustomerExplanation], ...]
     unexplained: int
 
@@ -102,7 +110,7 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
         for node in shown[:EXPLAINED]
     )
     return CustomerView(
-        nodes, month, measure_availability(ours, serving, month, now), tuple(explained), len(shown[EXPLAINED:])
+        nodes, measure_availability(ours, serving, month, now), tuple(explained), len(shown[EXPLAINED:])
     )
 
 
@@ -113,18 +121,19 @@ def list_policy_states(fleet: Fleet) -> tuple[set[str], set[str]]:
 
 
 def measure_availability(
-    states: Iterable[NodeState], serving: set[str], since: datetime, now: datetime
-) -> float | None:
-    """Return the share of time since then in which these nodes served, of the time since each first served."""
-    total, served = timedelta(), timedelta()
+    states: Iterable[NodeState], serving: set[str], month: datetime, now: datetime
+) -> Availability | None:
+    """Return how available these nodes were since the month began, or since the first of them served in it."""
+    total, served, begins = timedelta(), timedelta(), []
     for state in states:
-        is_known = False
+        begin = next((began for name, began, _ in _list_spans(state, now) if name in serving), now)
+        if (begin := max(begin, month)) >= now:
+            continue
+        begins.append(begin)
+        total += now - begin
         for name, began, ended in _list_spans(state, now):
-            is_known = is_known or name in serving
-            span = max(ended - max(began, since), timedelta())
-            total += span if is_known else timedelta()
-            served += span if name in serving else timedelta()
-    return served / total if total else None
+            served += max(ended - max(began, begin), timedelta()) if name in serving else timedelta()
+    return Availability(served / total, min(begins), len(begins)) if begins else None
 
 
 def _list_spans(state: NodeState, now: datetime) -> Iterator[tuple[str, datetime, datetime]]:
