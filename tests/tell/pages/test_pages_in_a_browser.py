@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,8 @@ from tests.tell.pages.scanned_fabric import store_faulty_scan
 from tests.tell.pages.test_trends_page import write_runs
 
 pytestmark = [pytest.mark.slow(minutes=3), needs_browser]
-WIDTHS = (390, 820, 1400)
+WIDTHS = (195, 390, 820, 1400)
+"""The first is a phone at 200 % zoom."""
 PAGES = [
     "/",
     "/?pool=h100-a&standing=people",
@@ -36,6 +38,10 @@ PAGES = [
     "/search?text=n000",
     ABSENT := "/nosuch",
 ]
+
+
+SMALLEST_TEXT = """() => Math.min(...[...document.querySelectorAll("main p, main li")].map(
+    one => parseFloat(getComputedStyle(one).fontSize)))"""
 
 
 @pytest.fixture(scope="module")
@@ -153,4 +159,36 @@ def test_a_login_leads_to_the_ticket_after_a_wrong_token_too(site: Site, browser
     page.get_by_label("Your token").fill(site.reader["Authorization"].partition(" ")[2])
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_contain_text("Cable of n0009")
+    page.close()
+
+
+@pytest.mark.parametrize("path", [f"/tickets/{make_ticket().id}", "/customer?node=n0003"])
+def test_a_phone_shows_place_and_act_first(site: Site, browser: Any, path: str) -> None:
+    from playwright.sync_api import expect
+
+    page = browser.new_page(extra_http_headers=site.reader, viewport={"width": 390, "height": 760})
+    page.goto(f"{site.url}{path}")
+    first = page.get_by_text("n0009 port mlx5_3").first if "tickets" in path else page.locator(".card p").first
+    expect(first).to_be_in_viewport()
+    if "tickets" in path:
+        expect(page.get_by_text("Reseat both ends.")).to_be_in_viewport()
+    page.close()
+
+
+@pytest.mark.parametrize("path", [f"/tickets/{make_ticket().id}", "/customer", "/racks/r02?site=lab1"])
+def test_paper_has_one_sheet_no_navigation_and_the_address(site: Site, browser: Any, path: str) -> None:
+    page = browser.new_page(extra_http_headers=site.reader)
+    page.goto(f"{site.url}{path}")
+    assert page.locator("#paper").is_hidden()
+    page.emulate_media(media="print")
+    assert page.locator("#paper figcaption").inner_text() == f"{site.url}{path}"
+    assert page.locator("#paper svg").is_visible()
+    colours = [
+        page.locator(f"#paper {part}").evaluate("one => getComputedStyle(one).fill") for part in ("rect", "path")
+    ]
+    assert colours == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+    for screen in ("nav", "input", "button", "form"):
+        assert not any(one.is_visible() for one in page.locator(screen).all())
+    assert page.evaluate(SMALLEST_TEXT) >= 6
+    assert len(re.findall(rb"/Type\s*/Page[^s]", page.pdf(format="A4"))) == 1
     page.close()

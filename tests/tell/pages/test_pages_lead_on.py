@@ -91,7 +91,7 @@ def test_a_node_leads_to_all_that_is_about_it_and_back(site: Caller, fleet: Flee
 
 def test_every_page_leads_to_every_kind_of_page(site: Caller) -> None:
     for path in ("/", "/nodes/n0007", "/tickets", f"/tickets/{TICKET}", "/trends", "/search?text=zz9"):
-        navigation = read(site, path).partition("<nav")[2].partition("</nav>")[0]
+        navigation = read(site, path).partition("<header")[2].partition("</header>")[0]
         leads = re.findall(r'href="([^"]+)"', navigation)
         assert leads == ["/", "/tickets", "/fabric", "/trends", "/idle", "/machines", "/rollouts", "/customer"]
         assert 'action="/search"' in navigation

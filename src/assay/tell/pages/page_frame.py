@@ -47,10 +47,14 @@ def load_static_files() -> dict[str, StaticFile]:
     ours = resources.files(__package__) / "static"
     shared = resources.files("assay.model") / "style.css"
     style = shared.read_bytes() + b"\n" + (ours / "live.css").read_bytes()
-    scripts = [(ours / name).read_bytes() for name in ("htmx.min.js", "hx-sse.min.js")]
+
+    def join(*names: str) -> bytes:
+        return b"\n;\n".join((ours / name).read_bytes() for name in names)
+
     return {
         "style.css": _make_file("style.css", style, "text/css"),
-        "live.js": _make_file("live.js", b"\n;\n".join(scripts), "text/javascript"),
+        "live.js": _make_file("live.js", join("htmx.min.js", "hx-sse.min.js"), "text/javascript"),
+        "paper.js": _make_file("paper.js", join("qrcode.js", "paper.js"), "text/javascript"),
         "icon.svg": _make_file("icon.svg", (ours / "icon.svg").read_bytes(), "image/svg+xml"),
         "photo.js": _make_file("photo.js", (ours / "photo.js").read_bytes(), "text/javascript"),
     }
@@ -91,7 +95,8 @@ STATIC_ROUTE = Route("/static/{digest}/{name}", _send)
 class PageRequest:
     """What a reader asked for. `seq` is the newest entry of the ledger then, `now` the fleet's time.
 
-    `visitor` is who asks. `has_fabric`: the fleet has a designed fabric.
+    `visitor` is who asks. `has_fabric`: the fleet has a designed fabric. `pages`: where people open pages, by
+    the policy.
     """
 
     path: str
@@ -102,6 +107,7 @@ class PageRequest:
     visitor: Visitor = LOCAL_READER
     is_lab: bool = False
     has_fabric: bool = False
+    pages: str = ""
 
     @property
     def url(self) -> str:

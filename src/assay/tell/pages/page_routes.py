@@ -195,9 +195,9 @@ class PageRoutes:
         tag = derive_id(*map(str, (*stamp, int(now.timestamp()) // MINUTE_S, *key)))
         if (known := self._pages.find(tag)) is not None:
             return known
-        if (
-            text := render(records, asked(stamp[0], now, who, records.fleet.is_lab, bool(records.fleet.designs)))
-        ) is None:
+        fleet = records.fleet
+        made = asked(stamp[0], now, who, fleet.is_lab, bool(fleet.designs), fleet.find_page())
+        if (text := render(records, made)) is None:
             return None
         page = SharedPage.pack(tag, text)
         self._pages.keep(page)
