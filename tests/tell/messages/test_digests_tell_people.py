@@ -26,6 +26,7 @@ from assay.model.entries.tickets import DigestSentEntry, DigestStartedEntry
 from assay.model.specs.technician_work import DigestSettings
 from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
 from assay.tell.messages.digest import (
+    DETAILED,
     MAX_LINES,
     MAX_TITLE,
     Digest,
@@ -162,7 +163,9 @@ def test_a_flood_of_500_tickets_is_one_message_that_says_where_they_are(room: Ro
     (text,) = slack.texts
     lines = text.splitlines()
     assert lines[0] == "assay: 500 tickets opened"
-    assert len(lines) == 1 + MAX_LINES + 2
+    details = [line for line in lines if line.startswith("  ")]
+    assert len(lines) - len(details) == 1 + MAX_LINES + 2
+    assert 0 < len(details) <= 3 * DETAILED
     assert lines[-2] == f"… and {500 - MAX_LINES} more; `assay tickets` lists all"
     assert lines[-1].startswith("racks: r0 72, r1 72")
 
@@ -389,5 +392,5 @@ def test_a_message_is_short_and_no_title_makes_a_line(titles: list[str]) -> None
     items = tuple(DigestItem(record, record.history[0]) for record in records)
     digest = Digest("d", "ops", items, may_repeat=True)
     lines = [format_headline(digest), *format_digest_lines(digest)]
-    assert len(lines) <= 1 + MAX_LINES + 3
+    assert len(lines) <= 1 + MAX_LINES + 3 + 3 * DETAILED
     assert all(len(line) < MAX_TITLE + 150 and "\n" not in line for line in lines)

@@ -70,6 +70,7 @@ ANSWERS: dict[str, Answer] = {
         (NO_LEDGER, "assay.cli.without_ledger:UnknownTicketsAnswer"),
     ),
     "tickets deliver": _one("assay.cli.verbs.tickets:DeliveryAnswer"),
+    "tickets preview": _one("assay.cli.verbs.tickets:TicketPreviewAnswer"),
     "tickets done": _one("assay.cli.verbs.tickets:WorkDoneAnswer"),
     "results": _forms(
         ("", "assay.tell.report.registry:RunAnswer"),

@@ -65,6 +65,14 @@ class WorkDoneAnswer:
 
 
 @fact
+class TicketPreviewAnswer:
+    """What each route would send."""
+
+    messages: dict[str, str]
+    """The messages, by route."""
+
+
+@fact
 class DeliveryAnswer:
     """What was delivered to the ticket systems, and what was not."""
 
@@ -161,6 +169,26 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
     deliveries = [TicketDeliveredEntry.read(entry) for entry in delivered]
     _print_delivery(deliveries, [DigestSentEntry.read(entry) for entry in digests], failed, form)
     raise typer.Exit(2 if failed else 0)
+
+
+@tickets_app.command()
+def preview(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """Show the messages that people would get of all open tickets, for each route, and send nothing. Also in the lab.
+
+    A route for people tells of them in one message. Any other route gets each ticket: the worst one is shown.
+
+    Exit codes: 0 shown; 2 no ticket is open, or the ledger or the fleet cannot be read.
+    """
+    from assay.tell.messages.delivery import format_previews
+
+    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    previews = format_previews(workspace.fleet, workspace.ledger_for_reading)
+    if not previews:
+        raise AssayError(
+            "no ticket is open, so no message would be sent", fix=f"{FIRST_ROUND}; in the lab: assay lab inject"
+        )
+    lines = [f"{route}\n{text}\n" for route, text in previews.items()]
+    print_answer(TicketPreviewAnswer(previews), form, lines)
 
 
 @contextmanager

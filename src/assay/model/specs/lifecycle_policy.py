@@ -66,7 +66,7 @@ class LifecyclePolicy(SpecDocument):
     too much. `limits`: what automation may do at once. `breaker`: when it stops in a pool. `holds`, `waiting`: when
     people are reminded. `excuses`: bounds of known issues. `cordons`: how cordons of others are treated. `silence`:
     when a node counts as silent. `intake`: bounds of `assay serve`. `access`: who may use its pages and API.
-    `pages`: where people open them, such as https://assay.example.org; commands then name them.
+    `pages`: where people open them, such as https://assay.example.org; commands and messages name them.
     `notices`: where customers are told of their nodes. `commits`: which commits are accepted.
     `retention`: how long runs are kept. `trust`: how far automation goes; without it, it only watches.
     `operations`: what people may order by name; what is not there is refused.

@@ -15,16 +15,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.act.tickets.ticket_diff import TICKETS_WITHOUT_REPORTS
+from assay.adapters.tickets.markdown import format_ticket_markdown
 from assay.adapters.tickets.sink import TicketRefusal, TicketSink
 from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.tickets import TicketDeliveredEntry
 from assay.model.facts import to_json
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.plugins import load_sink_class
-from assay.model.specs.technician_work import DigestSettings
+from assay.model.specs.technician_work import DigestSettings, SinkSettings
 from assay.model.text.safe_text import redact
 from assay.model.ticket import TicketRecord
-from assay.tell.messages.digest import DigestDelivery
+from assay.tell.messages.digest import (
+    DigestDelivery,
+    format_digest_lines,
+    format_headline,
+    make_preview,
+    sort_items,
+)
 from assay.tell.messages.routes import (
     AttemptRules,
     DeliveryContext,
@@ -37,6 +44,8 @@ from assay.tell.messages.routes import (
 )
 
 if TYPE_CHECKING:
+    from assay.ledger.store import Ledger
+    from assay.model.fleet import Fleet
     from assay.model.specs.ticket_route import TicketRoute
 
 TICKET_DELIVERED = TicketDeliveredEntry.kind
@@ -69,6 +78,24 @@ def deliver_tickets(
         failed.extend(_deliver_route(route, rules, tickets if stays_here else allowed))
     postponed.save()
     return failed
+
+
+def format_previews(fleet: Fleet, ledger: Ledger) -> dict[str, str]:
+    """Return by route what it would get of the open tickets; nothing is sent, and the lab's tickets are shown too."""
+    tickets = [record for record in read_projection(ledger, TICKETS_WITHOUT_REPORTS).values() if not record.closed_at]
+    routes: dict[str, SinkSettings] = {route.name: route.settings for route in fleet.ticket_routes.values()}
+    if not any(isinstance(settings, DigestSettings) for settings in routes.values()):
+        routes["people"] = DigestSettings()
+    previews: dict[str, str] = {}
+    for name, settings in routes.items():
+        is_digest = isinstance(settings, DigestSettings)
+        digest = make_preview(
+            name, settings if isinstance(settings, DigestSettings) else DigestSettings(), tickets, fleet
+        )
+        lines = [format_headline(digest), *format_digest_lines(digest)] if is_digest else []
+        if digest.items:
+            previews[name] = "\n".join(lines) or format_ticket_markdown(sort_items(digest)[0].record)
+    return previews
 
 
 def _deliver_route(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -21,6 +21,7 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.technician_work import DigestSettings
 from assay.model.text.lists import format_count, format_list
+from assay.model.text.safe_text import escape_line
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_minute, parse_time
 from assay.tell.messages.routes import AttemptRules, RouteAttempts, derive_destination_id, open_sink
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 DIGEST_KINDS = (DigestStartedEntry.kind, DigestSentEntry.kind)
 MAX_LINES = 20
 MAX_TITLE = 200
+DETAILED = 5
+"""Of so many tickets a message says cause, act and page; of the others, that they are there."""
 SEVERITIES = ("catastrophic", "degraded", "informational")
 """From bad to harmless: the worst tickets come first."""
 REPEAT_NOTE = "An attempt to send this message broke off, so you may have it already."
@@ -56,7 +59,7 @@ class Digest:
     """What one message tells. `id` is the same however often the message is sent.
 
     `settled` are the ids of earlier digests whose tickets are all closed now. `may_repeat` says that an earlier attempt
-    broke off, so that the sink may have the message already.
+    broke off, so that the sink may have the message already. `pages`: where people open pages, "" if nobody says it.
     """
 
     id: str
@@ -64,6 +67,7 @@ class Digest:
     items: tuple[DigestItem, ...]
     settled: tuple[str, ...] = ()
     may_repeat: bool = False
+    pages: str = ""
 
 
 @dataclass(slots=True)
@@ -158,6 +162,13 @@ def build_digest(started: DigestStartedEntry, tickets: Iterable[TicketRecord], *
     return Digest(started.digest, started.route, tuple(items), started.settled, may_repeat)
 
 
+def make_preview(route: str, settings: DigestSettings, tickets: Iterable[TicketRecord], fleet: Fleet) -> Digest:
+    """Return the message that would tell of every open ticket at once; of the lab's too, which are never sent."""
+    opened = [record for record in select_tickets(tickets, settings, fleet) if not record.closed_at]
+    items = tuple(DigestItem(record, record.history[0]) for record in opened)
+    return Digest("preview", route, items, pages=replace(fleet, is_lab=False).find_page())
+
+
 class DigestDelivery:
     """The digests of one route. `settings` are those of the route's sink."""
 
@@ -191,6 +202,7 @@ class DigestDelivery:
 
     def _send(self, started: DigestStartedEntry, tickets: Sequence[TicketRecord], *, may_repeat: bool) -> None:
         digest = build_digest(started, tickets, may_repeat=may_repeat)
+        digest = replace(digest, pages=self._rules.context.fleet.find_page())
         sink = open_sink(self._route, self._rules.context)
 
         def announce() -> None:
@@ -220,13 +232,20 @@ def format_headline(digest: Digest) -> str:
     return f"assay: {', '.join(words)}"
 
 
-def format_digest_lines(digest: Digest) -> list[str]:
-    """Return the lines below the headline, at most a few more than MAX_LINES."""
-    items = sorted(
+def sort_items(digest: Digest) -> list[DigestItem]:
+    """Return its tickets, the worst first."""
+    return sorted(
         digest.items,
         key=lambda item: (not item.is_open, _rank_severity(item.record.ticket.severity), item.event.at),
     )
-    lines = [_format_item(item) for item in items[:MAX_LINES]]
+
+
+def format_digest_lines(digest: Digest) -> list[str]:
+    """Return the lines below the headline, at most a few more than MAX_LINES."""
+    items = sort_items(digest)
+    lines = []
+    for number, item in enumerate(items[:MAX_LINES]):
+        lines += [_format_item(item), *(_list_details(item, digest.pages) if number < DETAILED else ())]
     if len(items) > MAX_LINES:
         lines.append(f"… and {len(items) - MAX_LINES} more; `assay tickets` lists all")
         racks = Counter[str]()
@@ -247,6 +266,17 @@ def _format_item(item: DigestItem) -> str:
     about = ", ".join(filter(None, [ticket.severity, place, f"ticket {ticket.id}"]))
     title = format_ticket_title(item.record, MAX_TITLE)
     return f"{format_minute(item.event.at)} {item.event.what}: {title} ({about})"
+
+
+def _list_details(item: DigestItem, pages: str) -> Iterator[str]:
+    """Yield the cause and the first act of an open ticket, and the address of its page."""
+    ticket = item.record.ticket
+    act = next(iter(ticket.steps.splitlines()), "")
+    for label, text in (("cause", ticket.cause or ticket.seen), ("do", act)) if item.is_open else ():
+        if words := escape_line(" ".join(text.split())):
+            yield f"  {label}: {words if len(words) <= MAX_TITLE else f'{words[: MAX_TITLE - 1]}…'}"
+    if pages:
+        yield f"  {pages}/tickets/{ticket.id}"
 
 
 def _rank_severity(severity: str) -> int:
