@@ -34,7 +34,7 @@ def list_drawn_faults(records: LiveRecords, node: str = "", ticket: str = "") ->
 
 def list_node_ports(records: LiveRecords, node: str) -> list[tuple[str, SwitchPort]]:
     """Return the ports of a node's adapters, each with the adapter's name, and what the design wants at it."""
-    devices = [(fabric, one) for fabric in records.read_fabrics() for one in fabric.topology if one.node == node]
+    devices = [(fabric, dev) for fabric in records.read_fabrics() for dev in fabric.topology if dev.node == node]
     return [(device.name, port) for fabric, device in devices for port in list_ports(fabric, device)]
 
 

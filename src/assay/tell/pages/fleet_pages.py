@@ -13,6 +13,7 @@ from assay.act.orders.orders import describe_wait, list_rollout_orders
 from assay.act.tickets.ticket_updates import FABRIC_SCAN
 from assay.decide.moves.held_answers import list_open_breakers
 from assay.model.errors import AssayError
+from assay.model.faults.fault_record import SEVERITIES
 from assay.model.outcome import RecordedOutcome
 from assay.model.page import SIZE, group_rows
 from assay.model.ticket import TicketRecord
@@ -46,7 +47,7 @@ MAX_NAMED_NODES, MAX_LETTERS = 200, 1500
 """Up to the first number a cell has the node's name, up to the second its letter; beyond that, a rack is one tile."""
 NEWS_WINDOW = timedelta(days=1)
 SHOWN = 100
-"""Machines of one kind. The API has all."""
+"""Machines of one kind, and tickets of one page. The API has all."""
 TITLES = {
     "contradiction": "Contradictions",
     "misplaced": "In the wrong place",
@@ -200,12 +201,38 @@ def render_customer_page(records: LiveRecords, request: PageRequest) -> str | No
 
 
 def render_tickets_page(records: LiveRecords, request: PageRequest) -> str:
-    """Return the page with the open tickets, the oldest first, and the last closed ones."""
-    seen = records.read_tickets()
+    """Return a page of the open tickets in which the query's `text` stands, the oldest or the worst first.
+
+    The last closed ones follow.
+    """
+    text, order = request.query.get("text", "").strip(), request.query.get("order", "")
+
+    def has_text(record: TicketRecord) -> bool:
+        ticket = record.ticket
+        words = [ticket.id, ticket.title, ticket.node, ticket.severity]
+        words += [word for spot in ticket.places for word in (spot.device, spot.rack)]
+        return text.lower() in " ".join(words).lower()
+
+    seen = list(filter(has_text, records.read_tickets()))
     closed = sorted((record for record in seen if record.closed_at), key=lambda record: record.closed_at, reverse=True)
     opened = [record for record in seen if not record.closed_at]
-    is_judged = bool(records.ledger_for_reading.outcomes_head())
-    return render_frame("tickets.html.j2", request, opened=opened, closed=closed[:CLOSED_SHOWN], is_judged=is_judged)
+    if order == "worst":
+        ranks: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}
+        opened.sort(key=lambda record: ranks.get(record.ticket.severity, len(ranks)))
+    asked = request.query.get("page", "")
+    number = min(int(asked[:6]) if asked.isdecimal() else 1, -(-len(opened) // SHOWN)) or 1
+    return render_frame(
+        "tickets.html.j2",
+        request,
+        opened=opened[SHOWN * (number - 1) : SHOWN * number],
+        total=len(opened),
+        number=number,
+        size=SHOWN,
+        text=text,
+        order=order,
+        closed=closed[:CLOSED_SHOWN],
+        is_judged=bool(records.ledger_for_reading.outcomes_head()),
+    )
 
 
 def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None:

@@ -8,10 +8,10 @@ from markupsafe import Markup
 
 from assay.act.orders.orders import list_node_orders
 from assay.model.page import draw_polyline
-from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_duration, parse_epoch_seconds, parse_time
 from assay.tell.pages.fabric_pages import list_drawn_faults, list_node_ports
 from assay.tell.pages.page_frame import PageRequest, link, render_frame
+from assay.tell.views.fleet import list_node_tickets
 from assay.tell.views.node_measurements import LimitedSeries
 from assay.tell.views.node_sync import STATE_WORDS
 from assay.tell.views.node_view import StateStay, build_node_view
@@ -51,7 +51,7 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
         lines=[(series, draw_sparkline(series)) for series in view.series],
         source_link=link_source,
         commit=commit,
-        tickets=[record for record in records.read_tickets() if _is_open_on(record, view.state.node)],
+        tickets=list_node_tickets(records.read_tickets(), view.state.node),
         rollouts=[each for each in records.read_rollouts().rollouts.values() if view.state.node in each.members][::-1],
         adapters=list_node_ports(records, view.state.node) if view.node and view.node.settings.fabric else [],
         faults=list_drawn_faults(records, node=view.state.node) if view.node and view.node.settings.fabric else [],
@@ -59,10 +59,6 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
         sync_words=STATE_WORDS,
         stay_span=measure_stay,
     )
-
-
-def _is_open_on(record: TicketRecord, node: str) -> bool:
-    return not record.closed_at and node in (record.ticket.node, *(one.device for one in record.ticket.places))
 
 
 def link_source(text: str, commit: str) -> str:

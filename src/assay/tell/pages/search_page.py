@@ -31,10 +31,10 @@ class Found(NamedTuple):
 def render_search_page(records: LiveRecords, request: PageRequest) -> str:
     """Return the page of what was found. Raises a redirect to the only thing that is meant."""
     text = request.query.get("text", "").strip()
-    found = find_things(records, text)
-    if len(found) == 1:
-        raise HTTPException(303, "found", {"Location": found[0].address})
-    return render_frame("search.html.j2", request, text=text, found=found, shown=SHOWN, least=LEAST_LETTERS)
+    matches = find_things(records, text)
+    if len(matches) == 1:
+        raise HTTPException(303, "found", {"Location": matches[0].address})
+    return render_frame("search.html.j2", request, text=text, matches=matches, shown=SHOWN, least=LEAST_LETTERS)
 
 
 def find_things(records: LiveRecords, text: str) -> list[Found]:
@@ -46,10 +46,10 @@ def find_things(records: LiveRecords, text: str) -> list[Found]:
     if len(wanted) < LEAST_LETTERS:
         return []
     things = [thing for list_things in (_list_places, _list_work, _list_machines) for thing in list_things(records)]
-    found = [thing for thing in things if wanted in _reduce(thing.key)]
-    found = found or [thing for thing in _list_devices(records) if wanted in _reduce(thing.key)]
-    found = found or [*_list_stays(records, text)]
-    exact = [thing for thing in found if _reduce(thing.key) == wanted] or sorted(found)
+    matches = [thing for thing in things if wanted in _reduce(thing.key)]
+    matches = matches or [thing for thing in _list_devices(records) if wanted in _reduce(thing.key)]
+    matches = matches or [*_list_stays(records, text)]
+    exact = [thing for thing in matches if _reduce(thing.key) == wanted] or sorted(matches)
     return [*{thing.address: thing for thing in exact}.values()]
 
 

@@ -38,11 +38,9 @@ def choose_own_address(asked: str) -> str:
 
 def _show(asked: str, error: HTTPException | None = None) -> Response:
     """Return the form, which leads to an address of this server; with why the last try was refused."""
-    said, status, headers = (error.detail, error.status_code, error.headers) if error else ("", 200, None)
-    values = {"files": list_urls(), "next": choose_own_address(asked), "said": said}
-    return HTMLResponse(
-        render_page(__package__, "login.html.j2", **values), status, {**SECURITY_HEADERS, **(headers or {})}
-    )
+    refusal, status, headers = (error.detail, error.status_code, error.headers) if error else ("", 200, None)
+    page = render_page(__package__, "login.html.j2", files=list_urls(), next=choose_own_address(asked), refusal=refusal)
+    return HTMLResponse(page, status, {**SECURITY_HEADERS, **(headers or {})})
 
 
 class LoginRoutes:

@@ -227,5 +227,13 @@ def select_rack_tickets(tickets: Iterable[TicketRecord], rack: RackOnMap) -> lis
     ]
 
 
+def list_node_tickets(tickets: Iterable[TicketRecord], node: str) -> list[TicketRecord]:
+    """Return the open tickets about a node, or with work at it."""
+    opened = [record for record in tickets if not record.closed_at]
+    return [
+        record for record in opened if node in (record.ticket.node, *(place.device for place in record.ticket.places))
+    ]
+
+
 def _is_in(place: TicketPlace, rack: RackOnMap) -> bool:
     return place.rack == rack.name and place.site in ("", rack.site)
