@@ -48,7 +48,7 @@ def test_all_is_every_extra_but_what_only_nodes_need() -> None:
         (("check",), None),
         (("status",), None),
         (("suites", "list"), None),
-        (("results", "--distribution", "gpu_burn"), "duckdb"),
+        (("history", "--outcomes"), "duckdb"),
         (("serve",), "web"),
         (("reconcile", "--once"), "ansible"),
     ],

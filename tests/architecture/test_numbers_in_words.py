@@ -20,7 +20,6 @@ from assay.act.schedules.slot_runner import SLOT_LEASE_S
 from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.adapters.kubernetes.spare_run import GRACE_S, UNWATCHED_AFTER_S, WATCH_INTERVAL_S
 from assay.adapters.slurm.client import SLURM_TIMEOUT_S
-from assay.cli.verbs.results import DISTRIBUTION_DAYS
 from assay.decide.plan.backtest import BACKTEST_DAYS
 from assay.decide.replay.simulator import REPLAY_HORIZON
 from assay.decide.state.service_absences import MIN_RETURNS
@@ -41,7 +40,6 @@ from assay.decide.trends.warnings import LONG_ABSENCE
 from assay.decide.trust.record import RECORD_DAYS
 from assay.fabric.compare.repair import MANY_NODES
 from assay.fabric.learn.judged_design import MIN_SHARE
-from assay.fabric.weekly.peers import MIN_PEERS
 from assay.fabric.weekly.week import DAYS, MIN_HOURS, MIN_SCANS
 from assay.ledger.history.flaky import MIN_FLAKY_TURNS, MIN_VALUES, NOISE_FACTOR, WINDOW_RUNS
 from assay.model.clock import MAX_CLOCK_SKEW
@@ -103,7 +101,6 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
     ("docs/commands.md", "of at least two nodes whose GPUs all agree", LEAST_GOLDEN_NODES, 2),
     ("docs/commands.md", "with that of at least 19 others of its kind and firmware", TRENDS - 1, 19),
     ("docs/commands.md", "The change of a part in two months", OWN_FROM, 60),
-    ("docs/commands.md", "over like nodes and the runs of 90 days", DISTRIBUTION_DAYS, 90),
     ("docs/commands.md", "Evaluate the stored scans of a week", DAYS, 7),
     (
         "docs/configuration.md",
@@ -212,7 +209,6 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
         [MIN_VALUES, NOISE_FACTOR],
         [5, 5],
     ),
-    ("docs/validation.md", "parts that are unlike at least eight peers", MIN_PEERS, 8),
     (
         "docs/validation.md",
         "at most 90 days ahead",

@@ -92,7 +92,7 @@ VERBS = {
     "report": Verb(
         "assay.cli.verbs.report",
         VALIDATION,
-        "Build the overview, its page of measurements and the Allure report.",
+        "Build the overview and the Allure report.",
     ),
     "prune": Verb("assay.cli.verbs.prune", VALIDATION, "Delete runs that are older than the policy wants."),
     "reconcile": Verb("assay.cli.verbs.reconcile", OPERATE, "Run the controller: observe, validate, decide, act."),

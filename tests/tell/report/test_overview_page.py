@@ -13,10 +13,10 @@ from assay.decide.state.node_state import NodeState
 from assay.ledger.history.append import append_missing_runs
 from assay.model.faults.fault_record import FaultRecord
 from assay.tell.report.allure import allure_status, describe_problems
-from assay.tell.report.distribution_page import read_past
 from assay.tell.report.overview_model import build_overview
 from assay.tell.report.overview_page import SyncNumbers, render_overview
 from assay.tell.report.overview_phrases import headline, where
+from assay.tell.report.report_builder import read_pool_rates
 from assay.tell.report.status_changes import RolloutWaits
 from tests.support.browser import measure_overflow, needs_browser, show
 from tests.tell.report.conftest import at
@@ -209,8 +209,8 @@ def test_the_trend_of_each_pool_ends_with_what_stands_now(runs):
     day(runs, 0, {MEMORY: RACK})
     assert append_missing_runs(runs.folder) == []
     with runs.standing() as standing:
-        past = read_past(runs.fleet, runs.folder, standing.list_reported_runs()[-1].at, [])
-        (trend,) = build_overview(runs.fleet, standing, rates=past.rates).trends
+        rates = read_pool_rates(runs.fleet, runs.folder, standing.list_reported_runs()[-1].at, [])
+        (trend,) = build_overview(runs.fleet, standing, rates=rates).trends
     assert (trend.pool, trend.holders, trend.ill) == ("h100-a", 16, 4)
     assert [share for _, share in trend.shares] == [1.0, 28 / 32]
 

@@ -41,7 +41,7 @@ def report(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Build the overview (what broke and where), a page of measurements, and the Allure report.
+    """Build the overview (what broke and where) and the Allure report.
 
     The overview also shows how far each pool is what git says (`assay sync`), if the ledger can be read. Failures that
     the active rollout will remove are counted apart.

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import (
     WHICH,
@@ -38,7 +37,6 @@ results_app = typer.Typer(add_completion=False)
 Form = Literal["text", "json", "jsonl", "csv", "junit", "junit-all", "markdown", "github"]
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
 DEFAULT_RUNS_LISTED = 20
-DISTRIBUTION_DAYS = 90
 _COMPARE = "Comparison"
 _LIST = "List of runs"
 
@@ -87,15 +85,6 @@ MaxAge = Annotated[
 ]
 List = Annotated[bool, typer.Option("--list", help="List the runs, newest first.", rich_help_panel=_LIST)]
 Most = Annotated[int, typer.Option("--most", metavar="N", min=1, help="List at most N runs.", rich_help_panel=_LIST)]
-Distribution = Annotated[
-    str,
-    typer.Option(
-        "--distribution",
-        metavar="GLOB",
-        help="Show a measurement, or those of a check, over like nodes and the runs of 90 days.",
-        rich_help_panel="Distribution",
-    ),
-]
 Formats = Annotated[
     Form,
     typer.Option(
@@ -120,15 +109,11 @@ def results(
     against: Against = "",
     list_: List = False,
     most: Most = DEFAULT_RUNS_LISTED,
-    distribution: Distribution = "",
     max_age: MaxAge = math.inf,
     form: Formats = "text",
     fleet: FleetDir = Path(),
 ) -> None:
     """Show the results of a run; with --compare or --against, what changed since an earlier run.
-
-    With --distribution, show the values of a measurement over like nodes (SKU, firmware, driver): parts that are unlike
-    their peers, the medians of the runs, and what the last change of specs did. An outlier is no failure.
 
     Exit codes: 0 no problem; 1 a failure, a change for the worse, or a run that is incomplete or too old; 2 the run
     cannot be read.
@@ -136,9 +121,6 @@ def results(
     workspace = Workspace(fleet.resolve())
     if list_:
         _list_runs(workspace, most, form)
-        return
-    if distribution:
-        _show_distribution(workspace, distribution, form)
         return
     from assay.validate.results.outcome_filter import OutcomeFilter
 
@@ -219,36 +201,6 @@ def _list_runs(workspace: Workspace, most: int, form: Form) -> None:
     if not runs:
         raise AssayError(f"there is no run in {workspace.reports_dir / 'runs'}", fix="run `assay validate` first")
     _print_lines((format_run_list_json if form == "json" else format_run_list_text)(runs, most, _tell_skipped))
-
-
-def _show_distribution(workspace: Workspace, name: str, form: Form) -> None:
-    """Print the distributions of a measurement. Raises AssayError where nothing of that name was measured."""
-    from assay.declare.fleet_cache import load_cached_fleet
-    from assay.ledger.history.parquet_files import history_folder
-    from assay.ledger.history.queries import OutcomeHistory
-    from assay.validate.results.distribution import (
-        format_distributions_text,
-        list_node_kinds,
-        query_distributions,
-    )
-
-    if form not in ("text", "json"):
-        raise AssayError(f"--distribution has no format {form}", fix="use `--format text` or `--format json`")
-    kinds = list_node_kinds(load_cached_fleet(workspace.root))
-
-    def tell(error: AssayError) -> None:
-        typer.echo(f"left out: {error}", err=True)
-
-    with OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now(), tell) as history:
-        distributions = query_distributions(history, kinds, name, days=DISTRIBUTION_DAYS)
-    if not distributions:
-        fix = "name a measurement or a check, such as gpu_burn, and run it first"
-        raise AssayError(f"nothing named {name!r} was measured in {DISTRIBUTION_DAYS} days", fix=fix)
-    _print_lines(
-        [format_answer(distributions, ensure_ascii=False)]
-        if form == "json"
-        else format_distributions_text(distributions)
-    )
 
 
 def _find_nodes_of_racks(workspace: Workspace, names: list[str]) -> dict[str, frozenset[str]]:

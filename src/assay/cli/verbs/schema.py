@@ -76,7 +76,6 @@ ANSWERS: dict[str, Answer] = {
         ("", "assay.tell.report.registry:RunAnswer"),
         ("with --compare or --against", "assay.tell.report.registry:ComparisonAnswer"),
         ("with --list", "assay.tell.report.text_formats:RunListAnswer"),
-        ("with --distribution", "assay.validate.results.distribution:PeerDistribution[]"),
     ),
     "check": _one("assay.declare.check:CheckReport"),
     "doctor": _one("assay.cli.verbs.doctor:DoctorAnswer"),

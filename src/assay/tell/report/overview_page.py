@@ -12,7 +12,6 @@ from assay.model.page import draw_polyline, format_quantity, render_page
 from assay.model.timestamps import format_ago, format_duration
 from assay.tell.report import overview_phrases
 from assay.tell.report.allure import NO_ALLURE, AllureLinks
-from assay.tell.report.distribution_page import CheckOutlier
 from assay.tell.report.failure_cards import shorten_check
 from assay.tell.report.overview_model import FleetOverview, HolderSummary, PoolTrend, group_by_pool_and_rack
 
@@ -76,7 +75,6 @@ def render_overview(
     overview: FleetOverview,
     sync: SyncNumbers | None = None,
     links: AllureLinks = NO_ALLURE,
-    outliers: Sequence[CheckOutlier] = (),
     *,
     in_lab: bool = False,
 ) -> str:
@@ -97,7 +95,6 @@ def render_overview(
         words=overview_phrases,
         shorten=shorten_check,
         link=links,
-        outliers=outliers,
         pools=draw_pool_maps(overview, group_by_pool_and_rack(overview.holders), links),
         density="roomy" if size <= MAX_ROOMY_NODES else "dense" if size >= MIN_DENSE_NODES else "",
         trends=[draw_trend(trend) for trend in overview.trends],

@@ -1,4 +1,4 @@
-"""Builds the reports of a fleet: what changed since yesterday, measurements, and Allure's of all latest outcomes.
+"""Builds the reports of a fleet: what changed since yesterday, and Allure's of all latest outcomes.
 
 Allure writes Google's tag manager into each report and has no option against it. The tag is removed, so that no page
 tells another host who reads it.
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from itertools import accumulate
 from pathlib import Path
@@ -22,12 +23,13 @@ from urllib.parse import urlsplit
 
 import assay
 from assay.decide.state.node_projection import NODE_STATES
+from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.history.queries import OutcomeHistory, PoolDayRate, query_pool_rates
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.tell.report.allure import ALLURE_PAGE, AllureLinks, ReportAttachments, list_categories, write_allure_results
-from assay.tell.report.distribution_page import list_outliers, read_past, render_distributions
 from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.tell.report.overview_model import build_overview
 from assay.tell.report.overview_page import SyncNumbers, render_overview
@@ -36,6 +38,7 @@ from assay.validate.runs.run_validation import list_fresh_hours
 
 ALLURE_HISTORY, ALLURE_HISTORY_LIMIT = "allure-history.jsonl", 20
 ALLURE_TIMEOUT_S = 300
+TREND_DAYS = 30
 ALLURE_CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
 _POINT_NAME = re.compile(r'"name":\s*"run ([^"\s]+)"')
 
@@ -84,7 +87,7 @@ def build_reports(
     sync: SyncNumbers | None = None,
     rollout: RolloutWaits = NO_ROLLOUT,
 ) -> ReportPages:
-    """Build `reports/index.html`, `distributions.html` and `allure` of what stands by the ledger; return their pages.
+    """Build `reports/index.html` and `allure` of what stands by the ledger; return their pages.
 
     `evidence` is the folder of the evidence store, which holds artefacts of failures. If there is a run since the last
     report, the newest one adds a point to Allure's history. The overview shows what changed within `window_s` seconds
@@ -100,18 +103,28 @@ def build_reports(
         latest.delete_undeclared(checks, holders)
         newest = latest.list_reported_runs()[-1]
         links = AllureLinks(newest.run if AllureTools.find_installed(fleet.root) else "")
-        past = read_past(fleet, reports, newest.at, unread)
+        rates = read_pool_rates(reports, newest.at, unread)
         states = read_projection(ledger, NODE_STATES).node_states()
-        overview = build_overview(fleet, latest, window_s, rollout, past.rates, states)
+        overview = build_overview(fleet, latest, window_s, rollout, rates, states)
         unread += latest.unread
-        outliers, in_lab = list_outliers(past.distributions), fleet.is_lab
-        pages.overview.write_text(render_overview(overview, sync, links, outliers, in_lab=in_lab))
-        pages.overview.with_name("distributions.html").write_text(
-            render_distributions(past.distributions, links, in_lab=in_lab)
-        )
+        pages.overview.write_text(render_overview(overview, sync, links, in_lab=fleet.is_lab))
         if newest.run > find_last_reported(reports / ALLURE_HISTORY) or not pages.allure.exists():
             _generate_allure(fleet, reports, evidence, latest, newest.run)
     return pages
+
+
+def read_pool_rates(reports: Path, now: float, unread: list[str]) -> list[PoolDayRate]:
+    """Return how the pools fared on each day before `now` (Unix seconds), by the history.
+
+    What cannot be read is appended to `unread`: the report is useful without.
+    """
+    moment = datetime.fromtimestamp(now, UTC)
+    try:
+        with OutcomeHistory(history_folder(reports), moment, lambda error: unread.append(str(error))) as history:
+            return query_pool_rates(history, days=TREND_DAYS)
+    except AssayError as error:
+        unread.append(f"history: {error}")
+        return []
 
 
 def find_last_reported(history: Path) -> str:
