@@ -31,7 +31,7 @@ PAGES = {
     "/fabric": ["Nothing is known of its cables"],
     "/fabric/leaf-su01-r3": ["not known"],
     "/idle": ["No schedule verifies idle nodes"],
-    "/trends": ["Nothing with a limit was measured"],
+    "/trends": ["What gets worse among its peers", "has not run"],
     "/machines": ["No machine was seen yet", "Expected and not seen yet: 2", "A520112X4400021"],
     "/racks/r02?site=lab1": ["U24–31", "n0007", "No ticket is open"],
     "/racks/r03": ["Cable of n0009 flaps"],

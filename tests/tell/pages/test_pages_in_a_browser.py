@@ -12,7 +12,6 @@ from tests.support.browser import needs_browser, open_browser
 from tests.support.site_of_agents import Site
 from tests.tell.fleet_with_history import ROLLOUT, make_fleet_with_history, make_ticket
 from tests.tell.pages.scanned_fabric import store_faulty_scan
-from tests.tell.pages.test_trends_page import write_runs
 
 pytestmark = [pytest.mark.slow(minutes=3), needs_browser]
 WIDTHS = (195, 390, 820, 1400)
@@ -48,7 +47,6 @@ SMALLEST_TEXT = """() => Math.min(...[...document.querySelectorAll("main p, main
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("site")
     store_faulty_scan(make_fleet_with_history(home / "fleet"), home / "fleet/.assay")
-    write_runs(home / "fleet/reports")
     site = Site.of_fleet(home)
     site.serve()
     yield site

@@ -20,7 +20,6 @@ from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_time, parse_time
 from assay.tell.customer.view import build_customer_view
 from assay.tell.pages.fabric_pages import draw_ticket_part, list_drawn_faults
-from assay.tell.pages.node_page import draw_sparkline, link_source
 from assay.tell.pages.page_frame import PageRequest, place, render_frame
 from assay.tell.views.fleet import (
     FleetFilter,
@@ -37,7 +36,6 @@ from assay.tell.views.fleet_news import build_fleet_news
 from assay.tell.views.idle_coverage import AGES, NEVER
 from assay.tell.views.incident_story import read_stories
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
-from assay.tell.views.node_measurements import DAYS
 from assay.tell.views.records import LiveRecords, RecordSource, find_fault_catalog, find_unread
 from assay.tell.views.rollout_view import find_rollout, show_rollout
 from assay.tell.views.sources import read_spec_lines
@@ -56,12 +54,6 @@ TITLES = {
 }
 """Verdict → heading. A machine that is a node, as declared, is only counted."""
 CLOSED_SHOWN, WAITING_SHOWN = 30, 60
-DIRECTION_WORDS = {
-    "nearer": "towards its limit",
-    "away": "away from its limit",
-    "steady": "steady",
-    "unknown": "one value only",
-}
 
 
 def _read_cells(records: LiveRecords) -> list[NodeOnMap]:
@@ -260,13 +252,7 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
 
 
 def render_trends_page(records: LiveRecords, request: PageRequest) -> str:
-    """Return the page, of one pool and of the checks that the query names."""
-    pool, check = request.query.get("pool", ""), request.query.get("check", "")
-    table, problem = None, ""
-    try:
-        table = records.read_trends(pool, f"*{check}*" if check else "")
-    except AssayError as error:
-        problem = error.what
+    """Return the page of what gets worse."""
     answer = records.read_worsening()
     return render_frame(
         "trends.html.j2",
@@ -275,16 +261,6 @@ def render_trends_page(records: LiveRecords, request: PageRequest) -> str:
         groups=group_rows(answer) if answer else [],
         size=SIZE,
         node_link=lambda name: place("nodes", name) if name in records.fleet.nodes else "",
-        table=table,
-        problem=problem,
-        days=DAYS,
-        pool=pool,
-        check=check,
-        pools=sorted({node.pool for node in records.fleet.nodes.values()}),
-        rows=[(trend, draw_sparkline(trend.series)) for trend in table.trends] if table else [],
-        words=DIRECTION_WORDS,
-        source_link=link_source,
-        commit=records.fleet.commit,
     )
 
 

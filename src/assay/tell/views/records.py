@@ -33,7 +33,6 @@ from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fabric_view import ScannedFabric
 from assay.tell.views.idle_coverage import PoolCoverage, list_idle_coverage
-from assay.tell.views.node_measurements import FleetTrends, TrendTable
 
 
 class RecordSource(Protocol):
@@ -81,7 +80,6 @@ class LiveRecords:
     def __init__(self, refresh: Callable[[], ControllerContext]) -> None:
         self._refresh, self._lock = refresh, RLock()
         self._comparisons = FabricComparisonCache()
-        self._trends = FleetTrends()
         self._topologies: list[CompiledTopology] = []
         self._topologies_of: Fleet | None = None
 
@@ -131,11 +129,6 @@ class LiveRecords:
             topologies = self._topologies
         scans = self._comparisons.get_all(context)
         return [ScannedFabric(topology, scans.get(topology.name)) for topology in topologies]
-
-    def read_trends(self, pool: str = "", check: str = "") -> TrendTable:
-        """Return what was measured nearest to its limits; a few minutes old at most."""
-        context = self._refresh()
-        return self._trends.read(context.reports, context.clock.now(), pool, check)
 
     def read_worsening(self) -> dict[str, Any]:
         """Return the last answer about what gets worse, as JSON has it; empty before the first."""
