@@ -41,7 +41,7 @@ from assay.decide.trust.record import RECORD_DAYS
 from assay.fabric.compare.repair import MANY_NODES
 from assay.fabric.learn.judged_design import MIN_SHARE
 from assay.fabric.weekly.week import DAYS, MIN_HOURS, MIN_SCANS
-from assay.ledger.history.flaky import MIN_FLAKY_TURNS, MIN_VALUES, NOISE_FACTOR, WINDOW_RUNS
+from assay.ledger.history.flaky import MIN_FLAKY_TURNS, WINDOW_RUNS
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.specs.burn_in import BurnIn
 from assay.model.specs.golden_digests import LEAST_NODES as LEAST_GOLDEN_NODES
@@ -202,12 +202,6 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
         "its last ten outcomes on a subject changed at least three times",
         [WINDOW_RUNS, MIN_FLAKY_TURNS],
         [10, 3],
-    ),
-    (
-        "docs/validation.md",
-        "at least five earlier values, by more than five times its noise",
-        [MIN_VALUES, NOISE_FACTOR],
-        [5, 5],
     ),
     (
         "docs/validation.md",

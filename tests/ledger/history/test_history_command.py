@@ -1,4 +1,4 @@
-"""`assay history --outcomes` and `--measurements`, as people and machines read them."""
+"""`assay history --outcomes`, as people and machines read them."""
 
 from __future__ import annotations
 
@@ -98,14 +98,6 @@ def test_machines_get_one_document(ask, past) -> None:
     assert told["flapping"] == []
 
 
-def test_a_measurement_stands_beside_what_it_was(ask, past) -> None:
-    assert ask("n0003", "--measurements") == (
-        "h100-a/n0003/gpu0  gpu_temperature          60 °C, before 62.5 (4 documents)\n"
-    )
-    (one,) = json.loads(ask("n0003", "--measurements", "--format", "json"))["measurements"]
-    assert [one[word] for word in ("value", "median", "count", "noise", "times")] == [60.0, 62.5, 4, None, None]
-
-
 def test_without_a_node_pools_are_told_day_by_day(ask, past) -> None:
     lines = ask("--outcomes", "--days", "2").splitlines()
     assert lines[0].split() == ["2026-11-19", "h100-a", "33.33", "%", "1", "run,", "1", "passed,", "2", "failed"]
@@ -117,17 +109,16 @@ def test_without_a_node_pools_are_told_day_by_day(ask, past) -> None:
 
 def test_a_node_that_was_not_judged_is_said_and_one_that_does_not_exist_refused(ask, fleet) -> None:
     assert ask("n0003", "--outcomes") == "nothing was judged on n0003 in the last 90 days\n"
-    assert ask("n0003", "--measurements", "--check", "x") == (
+    assert ask("n0003", "--outcomes", "--check", "x") == (
         "nothing was judged on n0003 in the last 90 days by checks such as x\n"
     )
     with pytest.raises(AssayError, match="there is no node n00003"):
         ask("n00003", "--outcomes")
 
 
-@pytest.mark.parametrize("words", [[], ["--measurements"]])
-def test_a_node_must_be_named_where_one_is_meant(ask, words) -> None:
+def test_a_node_must_be_named_where_one_is_meant(ask) -> None:
     with pytest.raises(AssayError, match="no node is given"):
-        ask(*words)
+        ask()
 
 
 def test_history_in_the_way_is_a_warning_and_the_next_run_makes_good_for_it(fleet) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from assay.ledger.history.flaky import WINDOW_RUNS, query_flaky_checks, query_noise
+from assay.ledger.history.flaky import WINDOW_RUNS, query_flaky_checks
 from assay.ledger.history.queries import OutcomeQuery, query_pool_rates, query_turns
 from tests.ledger.history.recorded_history import query_outcomes
 
@@ -98,42 +98,6 @@ def test_flapping_is_of_the_last_judgements_only(reports, said) -> None:
         assert query_flaky_checks(history) == []
 
 
-def test_a_measurement_is_beside_what_it_was(reports, said) -> None:
-    for days, value in enumerate([90.0, 70.0, 71.0, 69.0, 70.0, 72.0, 70.0]):  # the newest first
-        reports.kept([said(value=value, evidence=f"e{days}")], timedelta(days=days))
-    with reports.asked() as history:
-        (one,) = query_noise(history)
-    assert (one.value, one.median, one.count, one.is_far) == (90.0, 70.0, 6, True)
-    assert one.noise == pytest.approx(1.4826 * 1.2 * 0.5)
-
-
-def test_a_number_that_never_moved_has_no_noise_and_nothing_is_claimed(reports, said) -> None:
-    for days, value in enumerate([90.0, *[70.0] * 7]):
-        reports.kept([said(value=value, evidence=f"e{days}")], timedelta(days=days))
-    with reports.asked() as history:
-        (one,) = query_noise(history)
-    assert (one.median, one.noise, one.times, one.is_far) == (70.0, None, None, False)
-
-
-def test_what_is_usual_on_other_nodes_is_the_least_noise_of_one(reports, said) -> None:
-    for days in range(7):
-        others = [said(node=f"n{one}", value=60.0 + days % 3 * one, evidence=f"{one}-{days}") for one in (2, 3, 4)]
-        reports.kept([said(value=70.0 + (not days), evidence=f"1-{days}"), *others], timedelta(days=days))
-    with reports.asked() as history:
-        (one,) = query_noise(history, OutcomeQuery(nodes=["n1"]))
-    assert (one.median, one.is_far) == (70.0, False)
-    assert one.noise is not None
-    assert one.noise > 1
-
-
-def test_the_same_evidence_judged_again_tells_nothing_of_noise(reports, said) -> None:
-    for hours in range(6):
-        reports.kept([said(value=70.0, evidence="e1")], timedelta(hours=hours))
-    with reports.asked() as history:
-        (one,) = query_noise(history)
-    assert (one.count, one.median, one.noise, one.times) == (0, None, None, None)
-
-
 def test_pools_are_told_day_by_day_by_what_decides(reports, said) -> None:
     reports.kept([said(), said("fail", node="n2")], timedelta(days=1))
     reports.kept(
@@ -156,11 +120,3 @@ def test_a_pool_in_which_nothing_was_decided_has_no_rate(reports, said) -> None:
     reports.kept([said("skip")])
     with reports.asked() as history:
         assert [one.success for one in query_pool_rates(history)] == [None]
-
-
-def test_numbers_that_no_document_tells_are_each_by_themselves(reports, said) -> None:
-    for hours in range(3):
-        reports.kept([said(value=70.0 + hours)], timedelta(hours=hours))
-    with reports.asked() as history:
-        (one,) = query_noise(history)
-    assert (one.value, one.count) == (70.0, 2)

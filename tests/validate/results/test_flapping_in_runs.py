@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from assay.ledger.history.flaky import WINDOW_RUNS
+from assay.validate.results.flaky_outcomes import find_flaky_outcomes, read_judgements
 from assay.validate.results.run_comparison import compare_runs
-from assay.validate.results.shifts import find_flaky_outcomes, read_judgements
 
 HEAT = "suites/production/test_heat.py::test_heat"
 

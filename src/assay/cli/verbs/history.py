@@ -149,12 +149,6 @@ Outcomes = Annotated[
         rich_help_panel=_RESULTS,
     ),
 ]
-Measurements = Annotated[
-    bool,
-    typer.Option(
-        "--measurements", help="Show the newest measurements, each with its usual value.", rich_help_panel=_RESULTS
-    ),
-]
 Days = Annotated[
     int,
     typer.Option("--days", metavar="N", min=0, help="Show the last N days and today.", rich_help_panel=_RESULTS),
@@ -177,7 +171,6 @@ def history(
     moves: Moves = False,
     serial: Serial = "",
     outcomes: Outcomes = False,
-    measurements: Measurements = False,
     days: Days = 90,
     check: Check = "",
     fleet: FleetDir = Path(),
@@ -185,18 +178,16 @@ def history(
 ) -> None:
     """Show everything recorded about a node, oldest first: evidence, faults, decisions, effects and orders.
 
-    If the ledger cannot be read, show what the inventory says of the node; `--outcomes` and `--measurements` read the
-    stored runs and need no ledger.
+    If the ledger cannot be read, show what the inventory says of the node; `--outcomes` reads the stored runs and needs
+    no ledger.
 
     Exit codes: 0 shown; 2 the node or the part is unknown, or the ledger cannot be read.
     """
     workspace = Workspace(fleet.resolve())
-    if outcomes or measurements:
+    if outcomes:
         from assay.cli.verbs import history_outcomes
 
-        if measurements:
-            history_outcomes.show_node_measurements(workspace, node, days, check, form)
-        elif node:
+        if node:
             history_outcomes.show_node_outcomes(workspace, node, days, check, form)
         else:
             history_outcomes.show_pool_rates(workspace, days, check, form)

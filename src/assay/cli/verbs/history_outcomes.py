@@ -1,4 +1,4 @@
-"""The answers of `assay history --outcomes` and `--measurements`: what all runs found on a node or in the pools."""
+"""The answers of `assay history --outcomes`: what all runs found on a node or in the pools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.name_check import require_known
-from assay.ledger.history.flaky import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
+from assay.ledger.history.flaky import FlakyCheck, query_flaky_checks
 from assay.ledger.history.parquet_files import history_folder
 from assay.ledger.history.queries import (
     OutcomeHistory,
@@ -25,7 +25,6 @@ from assay.ledger.history.queries import (
 from assay.model.errors import AssayError
 from assay.model.facts import extend, fact
 from assay.model.outcome import CheckVerdict, read_whole
-from assay.model.reading import format_value
 from assay.model.text.lists import format_count, format_percent
 from assay.model.timestamps import format_duration, format_minute, parse_time
 from assay.validate.results.outcome_lines import SUBJECT_WIDTH, shorten_check, verdict_word
@@ -62,18 +61,6 @@ class NodeOutcomesAnswer:
 
 
 @fact
-class NodeMeasurementsAnswer:
-    """The newest measurements of a node, each with its usual value."""
-
-    node: str
-    """The name of the node."""
-    days: int
-    """How many days were looked at, besides today."""
-    measurements: list[MeasurementNoise]
-    """The measurements."""
-
-
-@fact
 class PoolRatesAnswer:
     """The success rate of each pool by day, and the checks that are flakiest."""
 
@@ -97,7 +84,8 @@ def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, f
         print_answer(answer, form, ())
         return
     if not extent.runs:
-        _report_nothing_judged(workspace, node, days, check)
+        require_known([node], workspace.fleet.nodes, "node")
+        typer.echo(f"nothing was judged on {node} in the last {format_count(days, 'day')}{_check_suffix(check)}")
         return
     _print_block(_format_turns(turns))
     _print_block(_format_flaky(flaky))
@@ -107,21 +95,6 @@ def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, f
     verdicts = Counter({(turn.check, turn.subject): turn.verdict for turn in turns}.values())
     failed = [f"{verdicts[verdict]} {text}" for verdict, text in FAILURE_TEXTS.items() if verdicts[verdict]]
     typer.echo(f"{node}: {judged}; at last {', '.join(failed) or 'nothing failed'}")
-
-
-def show_node_measurements(workspace: Workspace, node: str, days: int, check: str, form: str) -> None:
-    """Print the newest measurements of a node, each with its usual value. Raises AssayError without a node."""
-    if not node:
-        raise AssayError("no node is given", fix="assay history NODE --measurements")
-    with _open_history(workspace) as history:
-        noise = query_noise(history, OutcomeQuery(nodes=[node], pattern=check), days=days)
-    if form == "json":
-        print_answer(NodeMeasurementsAnswer(node, days, noise), form, ())
-        return
-    if not noise:
-        _report_nothing_judged(workspace, node, days, check)
-    for measurement in noise:
-        typer.secho(_format_measurement(measurement), fg="yellow" if measurement.is_far else None)
 
 
 def show_pool_rates(workspace: Workspace, days: int, check: str, form: str) -> None:
@@ -150,12 +123,6 @@ def _print_block(lines: Iterator[str]) -> None:
     text = "\n".join(lines)
     if text:
         typer.echo(f"{text}\n")
-
-
-def _report_nothing_judged(workspace: Workspace, node: str, days: int, check: str) -> None:
-    """Print that there are no outcomes. Raises AssayError for an unknown node."""
-    require_known([node], workspace.fleet.nodes, "node")
-    typer.echo(f"nothing was judged on {node} in the last {format_count(days, 'day')}{_check_suffix(check)}")
 
 
 def _check_suffix(check: str) -> str:
@@ -201,16 +168,6 @@ def _format_flaky(checks: Sequence[FlakyCheck]) -> Iterator[str]:
         yield f"{typer.style('flaky', fg='yellow')} {_format_subject_and_check(group)}  {changes}"
     if len(groups) > MAX_FLAKY_SHOWN:
         yield f"… and {len(groups) - MAX_FLAKY_SHOWN} more; `--check` limits the checks"
-
-
-def _format_measurement(measurement: MeasurementNoise) -> str:
-    value = f"{format_value(measurement.value)} {measurement.unit}"
-    text = f"{measurement.subject:<{SUBJECT_WIDTH}} {measurement.name:<24} {value}".rstrip()
-    if measurement.median is None:
-        return f"{text}, measured once"
-    spread = f" ± {measurement.noise:.2g}" if measurement.noise else ""
-    documents = format_count(measurement.count, "document")
-    return f"{text}, before {format_value(round(measurement.median, 3))}{spread} ({documents})"
 
 
 def _format_rate(rate: PoolDayRate) -> str:

@@ -123,7 +123,6 @@ ANSWERS: dict[str, Answer] = {
         ("", "assay.cli.verbs.history:NodeHistoryAnswer"),
         ("with --serial", "assay.cli.verbs.history:PartHistoryAnswer"),
         ("with --outcomes, for a node", "assay.cli.verbs.history_outcomes:NodeOutcomesAnswer"),
-        ("with --measurements", "assay.cli.verbs.history_outcomes:NodeMeasurementsAnswer"),
         ("with --outcomes, for the pools", "assay.cli.verbs.history_outcomes:PoolRatesAnswer"),
         (NO_LEDGER, "assay.cli.without_ledger:UnknownNodeAnswer"),
     ),

@@ -15,9 +15,9 @@ from assay.model.outcome import VERDICTS, CheckVerdict, FailureArtefact, Measure
 from assay.model.text.csv_rows import format_csv
 from assay.tell.report import github, junit_format, text_formats
 from assay.validate.results.comparison_summary import RunDifferences
+from assay.validate.results.flaky_outcomes import FlakyOutcome
 from assay.validate.results.run_comparison import CHANGE_KINDS, ChangeKind, OutcomeChange
 from assay.validate.results.run_summary import RunSummary
-from assay.validate.results.shifts import FlakyOutcome, MeasurementShift
 
 ENCODE_JSON = json.JSONEncoder(ensure_ascii=False).encode
 OUTCOME_COLUMNS = (
@@ -139,8 +139,6 @@ class ComparisonHead:
     """The nodes that only one run has."""
     flapping: list[FlakyOutcome]
     """The checks whose verdict turns again and again."""
-    moved: list[MeasurementShift]
-    """The measurements that shifted by more than their noise."""
 
 
 @fact
@@ -197,7 +195,7 @@ def format_json(summary: RunSummary) -> Iterator[str]:
 
 
 def format_json_comparison(differences: RunDifferences) -> Iterator[str]:
-    """Yield a comparison: both runs, counts by kind, what appeared and vanished, flaky outcomes, shifts, changes."""
+    """Yield a comparison: both runs, counts by kind, what appeared and vanished, flaky outcomes, changes."""
     comparison = differences.comparison
     about = ComparisonHead(
         old=differences.old,
@@ -210,7 +208,6 @@ def format_json_comparison(differences: RunDifferences) -> Iterator[str]:
         checks=NameChanges(comparison.appeared, comparison.vanished),
         nodes=NameChanges(comparison.nodes_appeared, comparison.nodes_vanished),
         flapping=list(differences.flaky),
-        moved=list(differences.shifted),
     )
     yield from format_document(about, "changes", (asdict(change) for change in comparison.changes()))
 

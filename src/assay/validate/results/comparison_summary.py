@@ -1,4 +1,4 @@
-"""Summarises a comparison of two runs: groups of similar changes, flaky checks, shifted measurements, in sections.
+"""Summarises a comparison of two runs: groups of similar changes, flaky checks, in sections.
 
 Changes are similar where they are of one kind and of one cause (`failure_causes`).
 """
@@ -11,6 +11,12 @@ from pathlib import Path
 
 from assay.model.outcome import SuiteRun
 from assay.model.text.lists import fold_names, format_count, format_list
+from assay.validate.results.flaky_outcomes import (
+    MAX_FLAKY_CANDIDATES,
+    FlakyOutcome,
+    find_flaky_outcomes,
+    is_every_candidate_read,
+)
 from assay.validate.results.outcome_lines import (
     SUBJECT_WIDTH,
     escape_control,
@@ -20,14 +26,6 @@ from assay.validate.results.outcome_lines import (
 )
 from assay.validate.results.run_comparison import CHANGE_KINDS, WORSE_KINDS, ChangeKind, OutcomeChange, RunComparison
 from assay.validate.results.run_summary import find_cause
-from assay.validate.results.shifts import (
-    MAX_FLAKY_CANDIDATES,
-    FlakyOutcome,
-    MeasurementShift,
-    find_flaky_outcomes,
-    find_shifts,
-    is_every_candidate_read,
-)
 
 KIND_TITLES: dict[ChangeKind, str] = {
     "new_failure": "newly failing",
@@ -118,12 +116,11 @@ def _describe_reason(change: OutcomeChange) -> str:
 
 @dataclass(frozen=True)
 class RunDifferences:
-    """A comparison with its groups of changes, flaky outcomes and shifts. `root` is the fleet repository."""
+    """A comparison with its groups of changes and flaky outcomes. `root` is the fleet repository."""
 
     comparison: RunComparison
     groups: tuple[ChangeGroup, ...] = ()
     flaky: tuple[FlakyOutcome, ...] = ()
-    shifted: tuple[MeasurementShift, ...] = ()
     root: Path = Path()
 
     @property
@@ -139,8 +136,8 @@ class RunDifferences:
 
 def collect_differences(comparison: RunComparison, earlier: Sequence[Path], root: Path = Path()) -> RunDifferences:
     """Return a comparison with all that is derived from it. `earlier` are the files of the runs before the new one."""
-    flaky, shifted = find_flaky_outcomes(comparison, earlier), find_shifts(comparison, earlier)
-    return RunDifferences(comparison, tuple(group_changes(comparison)), tuple(flaky), tuple(shifted), root)
+    flaky = tuple(find_flaky_outcomes(comparison, earlier))
+    return RunDifferences(comparison, tuple(group_changes(comparison)), flaky, root)
 
 
 @dataclass(frozen=True)
@@ -174,9 +171,6 @@ def make_comparison_sections(differences: RunDifferences) -> Iterator[Comparison
         first = f"among the first {MAX_FLAKY_CANDIDATES} that changed"
         title = "flaky" if is_every_candidate_read(comparison) else f"flaky, {first}"
         yield ComparisonSection(title, [outcome.line for outcome in differences.flaky])
-    if differences.shifted:
-        lines = [shift.line for shift in differences.shifted]
-        yield ComparisonSection("measurements that shifted by more than their noise", lines)
     if lines := list(_list_appeared_and_vanished(comparison)):
         yield ComparisonSection("only in one of the runs", lines)
 
