@@ -1,23 +1,19 @@
-"""The view of a node: its stays, its way through the states, its measurements, and the sources of its rules."""
+"""The view of a node: its stays, its measurements, and the sources of its rules."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
-from assay.decide.state.policy_graph import StatePath, draw_path_svg
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
 from assay.tell.views.node_measurements import list_series
-from assay.tell.views.node_view import build_timeline, list_stays, make_state_path
+from assay.tell.views.node_view import build_timeline, list_stays
 from assay.tell.views.sources import find_commit_at, is_shown, parse_place, read_spec_lines
 from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
 from tests.support.serving_fleet import GIT
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
@@ -36,23 +32,6 @@ def test_stays_have_their_times(rebooted: Paper) -> None:
     first, second = list_stays(rebooted.story("n1"))
     assert (first.state, first.until) == ("production", second.since)
     assert (second.state, second.until) == ("production-reboot", "")
-    path = make_state_path([first, second], rebooted.now)
-    assert path.taken == {("production", "production-reboot")}
-    assert path.notes["production"] == "5 h"
-
-
-def test_the_drawing_has_where_the_node_was_and_may_go_and_marks_where_it_is(policy) -> None:  # noqa: F811
-    path = StatePath("triage", {"production": "2 times, 3 days", "triage": "1 h"}, frozenset({("draining", "triage")}))
-    root = ElementTree.fromstring(draw_path_svg(policy, path))
-    boxes = {group.findtext(f"{SVG}text"): group.find(f"{SVG}rect").get("class") for group in root.iter(f"{SVG}g")}
-    assert boxes.keys() == {"production", "triage", *policy.edges["triage"]}
-    assert "here" in boxes["triage"].split()
-    assert not root.findall(f"{SVG}style")
-    assert "2 times, 3 days" in "".join(root.itertext())
-
-
-def test_a_way_through_states_that_the_policy_no_longer_has_is_not_drawn(policy) -> None:  # noqa: F811
-    assert draw_path_svg(policy, StatePath("of-old", {"of-old": "1 h"})) == ""
 
 
 def outcome(

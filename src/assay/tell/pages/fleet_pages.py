@@ -12,7 +12,6 @@ from markupsafe import Markup
 from assay.act.orders.orders import describe_wait, list_rollout_orders
 from assay.act.tickets.ticket_updates import FABRIC_SCAN
 from assay.decide.moves.held_answers import list_open_breakers
-from assay.model.errors import AssayError
 from assay.model.faults.fault_record import SEVERITIES
 from assay.model.outcome import RecordedOutcome
 from assay.model.page import SIZE, group_rows

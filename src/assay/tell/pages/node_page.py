@@ -47,7 +47,6 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
         request,
         view=view,
         orders=list(filter(request.visitor.may_order, list_node_orders(records.fleet, view.state))),
-        graph=Markup(view.graph),  # noqa: S704 — drawn by us, every name in it is escaped
         lines=[(series, draw_sparkline(series)) for series in view.series],
         source_link=link_source,
         commit=commit,

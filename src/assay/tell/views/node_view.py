@@ -1,27 +1,24 @@
 """One node: its state and why, its life, what was measured on it, and its parts.
 
-Its life is its stays in states with what led there, its way through the policy's graph, and its timeline.
+Its life is its stays in states with what led there, and its timeline.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import timedelta
 
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, project_node_assets
 from assay.decide.state.entry_messages import EntryFormatter
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.policy_graph import StatePath, draw_path_svg
 from assay.model.entries.assets import PartsSeenEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.model.timestamps import format_duration, format_time, parse_time
+from assay.model.timestamps import format_time
 from assay.tell.views.burn_in_status import format_burn_in
 from assay.tell.views.node_explanation import ExplainAnswer, ExplainedDecision, explain_node, format_notes
 from assay.tell.views.node_measurements import LimitedSeries, list_peers, list_series
@@ -66,20 +63,6 @@ def list_stays(state: NodeState) -> list[StateStay]:
     return [StateStay(name, at, until) for (name, at), until in zip(begins, ends, strict=True)]
 
 
-def make_state_path(stays: Sequence[StateStay], now: datetime) -> StatePath:
-    """Return the way of a node through its states, with how often and how long it was in each."""
-    times = Counter(stay.state for stay in stays)
-    spans: dict[str, timedelta] = {}
-    for stay in stays:
-        ended = parse_time(stay.until) if stay.until else now
-        spans[stay.state] = spans.get(stay.state, timedelta()) + max(ended - parse_time(stay.since), timedelta())
-    notes = {
-        name: f"{f'{times[name]} times, ' if times[name] > 1 else ''}{format_duration(spans[name])}" for name in spans
-    }
-    taken = frozenset((before.state, after.state) for before, after in pairwise(stays))
-    return StatePath(stays[-1].state, notes, taken)
-
-
 def build_timeline(
     entries: Sequence[LedgerEntry],
     outcomes: Sequence[RecordedOutcome],
@@ -121,7 +104,7 @@ class InstalledAt:
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """A node of the ledger; `node` is None if the inventory no longer has it. `graph` is a SVG.
+    """A node of the ledger; `node` is None if the inventory no longer has it.
 
     `answer` is that of `assay explain`, `notes` its lines. `chain` has its decisions, newest first, each with the
     commit of the fleet repository at its time, "" if that is unknown.
@@ -134,7 +117,6 @@ class NodeRecord:
     chain: tuple[tuple[ExplainedDecision, str], ...]
     notes: tuple[str, ...]
     stays: tuple[StateStay, ...]
-    graph: str
     timeline: tuple[TimelineItem, ...]
     series: tuple[LimitedSeries, ...]
     parts: tuple[InstalledAt, ...]
@@ -150,7 +132,6 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
     policy = next((policy for policy in fleet.policies.values() if state.state in policy.states), None)
     entries = ledger.entries(name)
     outcomes = ledger.outcomes(node=name, since=format_time(now - WINDOW))
-    stays = list_stays(state)
     assets = [entry for entry in entries if entry.kind in ASSET_ENTRY_KINDS]
     answer = explain_node(source, state, DECISIONS_SHOWN)
     adopted = ledger.entries(kinds=[CommitAdoptedEntry.kind])
@@ -163,8 +144,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         answer=answer,
         chain=tuple((made, find_commit_at(adopted, made.at, fleet.commit)) for made in reversed(answer.chain)),
         notes=(*format_burn_in(state), *format_notes(answer)),
-        stays=tuple(stays),
-        graph=draw_path_svg(policy, make_state_path(stays, now)) if policy else "",
+        stays=tuple(list_stays(state)),
         timeline=build_timeline(entries, outcomes, TIMELINE_SHOWN, find_fault_catalog(source)),
         series=tuple(list_series(outcomes, of_peers)[:SERIES_SHOWN]),
         parts=tuple(
