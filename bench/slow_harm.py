@@ -17,10 +17,9 @@ from typing import Any
 
 from assay.decide.replay.history import read_history
 from assay.decide.replay.replay_nodes import ReplayDurations, ReplayRules, collect_replay_nodes
-from assay.decide.replay.result import CostModel, make_replay_answer
+from assay.decide.replay.result import make_replay_answer
 from assay.decide.replay.simulator import run_replay
 from assay.declare.loader import load_fleet
-from assay.declare.starter.shipped_specs import find_cost_assumptions
 from assay.model.facts import to_json
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings, ServiceImport
@@ -134,12 +133,12 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     del folder
     fleet = load_fleet(ROOT)
     rules = ReplayRules(fleet.policy, fleet.fault_catalog, fleet.profiles, ReplayDurations(), fleet.lines)
-    cast, costs = _make_nodes(), find_cost_assumptions(fleet)[0]
+    cast = _make_nodes()
     for world in WORLDS:
         events = sorted(world.make(), key=lambda event: float(event["time"]))
         history = read_history((json.dumps(event).encode() for event in events), "events")
         played = run_replay(rules, collect_replay_nodes(cast, history.events, rules), history.events)
-        answer = to_json(make_replay_answer(history, rules, CostModel(costs, "", history.says_use), played))
+        answer = to_json(make_replay_answer(history, rules, played))
         trips, totals = len(answer["breaker_trips"]), answer["totals"]
         alone = {"tickets": float(totals["tickets"]), "reboots": float(totals["actions"].get("reboot", 0))}
         faults = {event["node"] for event in events if event["event"] == "fault"}

@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.bmc_quirks import BmcQuirks
     from assay.model.specs.burn_in import BurnIn
     from assay.model.specs.check_catalog import CheckCatalog, Gates
-    from assay.model.specs.cost_assumptions import CostAssumptions
     from assay.model.specs.fabric.adapters import AdapterNames
     from assay.model.specs.fabric.fabric_design import FabricDesign
     from assay.model.specs.fault_catalog import FaultCatalog
@@ -55,7 +54,6 @@ FIELD_OF_KIND = {
     "Gates": "gates",
     "Checklists": "checklists",
     "Schedules": "schedules",
-    "CostAssumptions": "cost_assumptions",
     "BurnIn": "burn_ins",
     "CollectiveWorkload": "collective_workloads",
     "GoldenDigests": "golden_digests",
@@ -93,7 +91,6 @@ class Fleet:
     gates: Mapping[str, Gates] = field(default_factory=dict)
     checklists: Mapping[str, Checklists] = field(default_factory=dict)
     schedules: Mapping[str, Schedules] = field(default_factory=dict)
-    cost_assumptions: Mapping[str, CostAssumptions] = field(default_factory=dict)
     burn_ins: Mapping[str, BurnIn] = field(default_factory=dict)
     collective_workloads: Mapping[str, CollectiveWorkload] = field(default_factory=dict)
     golden_digests: Mapping[str, GoldenDigests] = field(default_factory=dict)

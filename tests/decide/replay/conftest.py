@@ -11,13 +11,11 @@ import pytest
 from assay.decide.plan.inputs import AssumedHours
 from assay.decide.replay.history import FaultHistory, read_history
 from assay.decide.replay.replay_nodes import ReplayDurations, ReplayRules, collect_replay_nodes
-from assay.decide.replay.result import CostModel, ReplayResult, make_replay_answer
+from assay.decide.replay.result import ReplayResult, make_replay_answer
 from assay.decide.replay.simulator import run_replay
 from assay.declare.loader import load_fleet
-from assay.declare.starter.shipped_specs import find_cost_assumptions
 from assay.model.facts import to_json
 from assay.model.node import Node
-from assay.model.specs.cost_assumptions import CostAssumptions
 from tests.support.places import ROOT
 
 PLANTED = "as planted"
@@ -38,11 +36,6 @@ def rules() -> ReplayRules:
 
 
 @pytest.fixture(scope="session")
-def assumptions() -> CostAssumptions:
-    return find_cost_assumptions(load_fleet(ROOT))[0]
-
-
-@pytest.fixture(scope="session")
 def played(rules: ReplayRules) -> Callable[..., ReplayResult]:
     def of(
         events: list[dict[str, Any]], listed: dict[str, Node] | None = None, by: ReplayRules = rules
@@ -53,15 +46,14 @@ def played(rules: ReplayRules) -> Callable[..., ReplayResult]:
 
 
 @pytest.fixture(scope="session")
-def replayed(rules: ReplayRules, assumptions: CostAssumptions) -> Callable[..., dict[str, Any]]:
+def replayed(rules: ReplayRules) -> Callable[..., dict[str, Any]]:
     def of(
         events: list[dict[str, Any]],
         listed: dict[str, Node] | None = None,
         by: ReplayRules = rules,
     ) -> dict[str, Any]:
         history = _history(events)
-        costs = CostModel(assumptions, "", history.says_use)
-        return to_json(make_replay_answer(history, by, costs, _played(history, listed or {}, by)))
+        return to_json(make_replay_answer(history, by, _played(history, listed or {}, by)))
 
     return of
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 
 import pytest
 
@@ -115,7 +114,7 @@ def test_what_cannot_be_read_is_told_in_a_sentence(events, careful, tmp_path, wr
         assert f"{history}:4: event is missing" in answer.stderr
 
 
-def test_a_comparison_says_of_each_cost_which_policy_is_lower_and_never_one_number_alone(events, careful):
+def test_a_comparison_says_of_each_cost_which_policy_is_lower(events, careful):
     document = replay_costs("--events", events, "--against", careful)
     here, there = document["costs"], document["against"]["costs"]
     assert here["out_node_hours"] > there["out_node_hours"]
@@ -124,38 +123,9 @@ def test_a_comparison_says_of_each_cost_which_policy_is_lower_and_never_one_numb
     said = replay("--policy", DEFAULT, "--events", events, "--against", careful).stdout
     assert "node-hours served with an open catastrophic fault" in said
     assert "lower: careful" in said
-    assert said.index("node-hours out of service") < said.index("weighted sum"), "the costs come first"
-    assert "weights: node-hours out of service × 1" in said
-    assert "assumed by fleet-engineering: cost assumptions default (specs/costs/default.yaml:" in said
 
 
 def test_people_read_days_and_not_seconds_or_1970(events):
     said = replay("--policy", DEFAULT, "--events", events).stdout
     assert "0 d 00:00:00  n0003: production → production-reboot" in said
     assert "1970" not in said
-
-
-def test_every_assumption_has_a_source_and_an_owner(events):
-    assumed = replay_costs("--events", events)["cost_assumptions"]
-    assert assumed["owner"] == "fleet-engineering"
-    assert assumed["jobs"]["source"]
-    assert all(one["source"] for one in (*assumed["people"].values(), *assumed["weights"].values()))
-
-
-def test_a_fleet_without_cost_assumptions_uses_the_shipped_ones_and_one_with_two_is_told(events, tmp_path):
-    fleet = tmp_path / "fleet"
-    shutil.copytree(ROOT / "specs", fleet / "specs")
-    shutil.copytree(ROOT / "inventory", fleet / "inventory")
-    (fleet / "specs/costs/default.yaml").rename(fleet / "specs/costs/ours.yaml")
-    ours = fleet / "specs/costs/ours.yaml"
-    ours.write_text(
-        ours.read_text().replace("name: default", "name: ours").replace("ticket: {hours: 1,", "ticket: {hours: 7,")
-    )
-    assumed = replay_costs("--events", events, "--fleet", fleet)["cost_assumptions"]
-    assert (assumed["name"], assumed["people"]["ticket"]["hours"]) == ("ours", 7)
-    shutil.copy(DEFAULT.parents[1] / "costs/default.yaml", fleet / "specs/costs/default.yaml")
-    two = replay("--policy", DEFAULT, "--events", events, "--fleet", fleet)
-    assert two.returncode == 2
-    assert "the fleet has 2 documents of kind CostAssumptions" in two.stderr
-    shutil.rmtree(fleet / "specs/costs")
-    assert replay_costs("--events", events, "--fleet", fleet)["cost_assumptions"]["where"] == "as shipped with assay"

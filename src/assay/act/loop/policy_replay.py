@@ -16,11 +16,10 @@ from assay.decide.moves.cordons import find_rack_companions
 from assay.decide.plan.inputs import FleetRevision, PolicyReplayReport
 from assay.decide.replay.history import HistoryEvent, list_fault_events
 from assay.decide.replay.replay_nodes import ReplayDurations, ReplayNodes, ReplayRules
-from assay.decide.replay.result import CostModel, ReplayResult
+from assay.decide.replay.result import ReplayResult, count_costs
 from assay.decide.replay.simulator import run_replay
 from assay.decide.state.node_state import NodeState
 from assay.decide.trust.record import TRUST_CAUSE
-from assay.declare.starter.shipped_specs import find_cost_assumptions
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
@@ -40,7 +39,6 @@ def replay_policy_change(
     faults, nodes = sum(event.kind == "fault" for event in events), len({event.node for event in events})
     if len(events) > MAX_EVENTS:
         return PolicyReplayReport(REPLAYED_DAYS, faults, nodes, note=f"not replayed: more than {MAX_EVENTS:,} events")
-    costs = CostModel(*find_cost_assumptions(after.fleet), history_says_use=False)
     every, is_trusted = after.fleet.nodes.values(), before.fleet.trust.is_whole and after.fleet.trust.is_whole
     results, moves = [], []
     for revision in (before, after):
@@ -50,9 +48,8 @@ def replay_policy_change(
         in_force = replace(rules, trust=revision.fleet.trust)
         moves.append({} if is_trusted else _count_moves(run_replay(in_force, cast, events)))
     until = max(result.until for result in results)
-    counts = (costs.count(result.exposure.sum_up(until), result.work) for result in results)
-    old, new = ({str(name): cost for name, cost in count.items()} for count in counts)
-    return PolicyReplayReport(REPLAYED_DAYS, faults, nodes, old, new, costs.jobs_note, *moves)
+    old, new = (count_costs(result.exposure.sum_up(until), result.tickets) for result in results)
+    return PolicyReplayReport(REPLAYED_DAYS, faults, nodes, old, new, "", *moves)
 
 
 def _count_moves(played: ReplayResult) -> Counter[str]:

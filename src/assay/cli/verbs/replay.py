@@ -22,7 +22,7 @@ from assay.model.timestamps import format_duration
 if TYPE_CHECKING:
     from assay.decide.replay.history import FaultHistory
     from assay.decide.replay.replay_nodes import ReplayRules
-    from assay.decide.replay.result import CostModel, ReplayResult
+    from assay.decide.replay.result import ReplayResult
     from assay.model.fleet import Fleet
     from assay.model.node import Node
 
@@ -34,14 +34,8 @@ COST_TITLES = {
     "cordoned_idle_node_hours": "node-hours cordoned while idle",
     "catastrophic_node_hours": "node-hours served with an open catastrophic fault",
     "degraded_node_hours": "node-hours served with an open degraded fault",
-    "catastrophic_jobs": "jobs that met a catastrophic fault",
-    "degraded_jobs": "jobs that met a degraded fault",
-    "catastrophic_job_nodes": "nodes of the jobs that met a catastrophic fault",
-    "jobs_ended": "other jobs that automation ended",
     "tickets": "tickets",
-    "person_hours": "hours of people",
 }
-WEIGHTED_TITLE = "weighted sum, in node-hours"
 
 
 @replay_app.command()
@@ -56,7 +50,7 @@ def replay(
     fleet: OptionalFleetDir = None,
     format: OutputFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
-    """Replay a history of faults under a policy: its decisions, and what they cost in time, jobs and people.
+    """Replay a history of faults under a policy: its decisions, and what they cost in time and tickets.
 
     Exit codes: 0 replayed; 2 the policy or the history cannot be read.
     """
@@ -66,7 +60,7 @@ def replay(
     rules = inputs.load_rules(policy)
     result = inputs.run(rules)
     other = inputs.run(inputs.load_rules(against)) if against else None
-    answer = make_replay_answer(inputs.history, rules, inputs.costs, result, other)
+    answer = make_replay_answer(inputs.history, rules, result, other)
     print_answer(answer, format, format_replay_text(to_json(answer)))
 
 
@@ -77,7 +71,6 @@ class ReplayInputs:
     fleet: Fleet
     nodes: dict[str, Node]
     history: FaultHistory
-    costs: CostModel
 
     def load_rules(self, policy: Path) -> ReplayRules:
         """Return the rules of a policy file. Raises AssayError if it cannot be read."""
@@ -101,13 +94,8 @@ class ReplayInputs:
 
 def load_replay_inputs(fleet: Path | None, events: Path) -> ReplayInputs:
     """Read the history and the fleet around it. Raises AssayError."""
-    from assay.decide.replay.result import CostModel
-    from assay.declare.starter.shipped_specs import find_cost_assumptions
-
     surrounding, nodes = load_surrounding_fleet(fleet)
-    history = _read_history_file(events)
-    assumptions, where = find_cost_assumptions(surrounding)
-    return ReplayInputs(surrounding, nodes, history, CostModel(assumptions, where, history.says_use))
+    return ReplayInputs(surrounding, nodes, _read_history_file(events))
 
 
 def _read_history_file(file: Path) -> FaultHistory:
@@ -136,8 +124,6 @@ def format_replay_text(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _format_totals(document)
     if "against" in document:
         yield from _format_difference(document, document["against"])
-    yield ""
-    yield from _format_cost_assumptions(document["cost_assumptions"])
     if document["unknown_faults"]:
         yield f"not in the fault catalogue: {', '.join(document['unknown_faults'])}"
     if document["unread_fields"]:
@@ -186,19 +172,14 @@ def _format_difference(document: Mapping[str, Any], against: Mapping[str, Any]) 
         yield from (f"    {line}" for line in _format_moves(moves))
 
 
-def _format_number(value: float | None) -> str:
+def _format_number(value: float) -> str:
     """Return a cost for people: whole from 100 on, else with one decimal."""
-    if value is None:
-        return "–"
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
 
 
 def _format_cost_table(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield one line per cost, with one column per document; for two, also whose cost is lower."""
     rows = [(title, [document["costs"][name] for document in documents]) for name, title in COST_TITLES.items()]
-    weighted = [document["weighted_node_hours"] for document in documents]
-    if None not in weighted:
-        rows.append((WEIGHTED_TITLE, weighted))
     widths = [max(10, len(name)) for name in names]
     left = max(len(title) for title, _ in rows)
     if len(names) > 1:
@@ -209,18 +190,6 @@ def _format_cost_table(names: Sequence[str], documents: Sequence[Mapping[str, An
         if len(values) == 2 and values[0] != values[1]:
             lower = f"  lower: {names[0] if values[0] < values[1] else names[1]}"
         yield f"  {title:{left}}  {numbers}{lower}".rstrip()
-
-
-def _format_cost_assumptions(assumed: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the costs assume: jobs, people's hours, and the weights with their owner."""
-    jobs, people, weights = assumed["jobs"], assumed["people"], assumed["weights"]
-    yield f"jobs: {jobs['note']}" + (f" ({jobs['source']})" if "source" in jobs else "")
-    yield "people: " + ", ".join(f"{cost['hours']:g} h per {name}" for name, cost in people.items())
-    if weights:
-        terms = ", ".join(f"{COST_TITLES[name]} × {weight['node_hours']:g}" for name, weight in weights.items())
-        yield f"weights: {terms}"
-        yield "  the weighted sum only ranks; look at the costs first"
-    yield f"assumed by {assumed['owner']}: cost assumptions {assumed['name']} ({assumed['where']})"
 
 
 def _format_time(at: float | str) -> str:

@@ -190,8 +190,7 @@ class BacktestReport:
 class PolicyReplayReport:
     """The ledger's faults of the last `days`, replayed under two policies.
 
-    `note` says what the costs assume, or why nothing was replayed. Costs are by name, see `CostAssumptions`, and as if
-    assay acted everywhere.
+    `note` says why nothing was replayed. Costs are as if assay acted everywhere.
     """
 
     days: float

@@ -72,7 +72,6 @@ COMPARED_KINDS = (
     "BmcQuirks",
     "Monitoring",
     "Checklists",
-    "CostAssumptions",
     "BurnIn",
     "CollectiveWorkload",
     "GoldenDigests",
@@ -88,7 +87,7 @@ SHOWN_KINDS = ("NodeSpec", "FirmwareBundle", "FabricDesign", "FaultCatalog", "Li
 SHOWN_DIFFERENCES = 5
 OF_NODES = ("NodeSpec", "FirmwareBundle", "ManagementProfile")
 """Kinds that touch only the nodes that use them. A change on a node has a section of its own."""
-NO_POOLS = (*OF_NODES, "CostAssumptions", "CollectiveWorkload", "TrendRules", "AdapterNames")
+NO_POOLS = (*OF_NODES, "CollectiveWorkload", "TrendRules", "AdapterNames")
 """Kinds for which no pool has to be rehearsed, if no other section shows the change."""
 
 

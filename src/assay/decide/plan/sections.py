@@ -37,9 +37,7 @@ def format_backtest(plan: ChangePlan) -> Iterator[str]:
 POLICY_COSTS = {
     "node-hours out or cordoned while idle": ("out_node_hours", "cordoned_idle_node_hours"),
     "node-hours served with an open fault": ("catastrophic_node_hours", "degraded_node_hours"),
-    "jobs that met a fault": ("catastrophic_jobs", "degraded_jobs"),
-    "jobs that automation ended": ("jobs_ended",),
-    "hours of people": ("person_hours",),
+    "tickets": ("tickets",),
 }
 """What a plan says of the costs of a policy; the JSON has each of them."""
 
@@ -50,7 +48,7 @@ def format_policy_replay(plan: ChangePlan) -> Iterator[str]:
     if replay is None:
         return
     faults = f"{format_count(replay.faults, 'fault')} on {format_count(replay.nodes, 'node')}"
-    yield f"replay of the last {replay.days:g} days, {faults}: {replay.note}"
+    yield f"replay of the last {replay.days:g} days, {faults}{f': {replay.note}' if replay.note else ''}"
     is_told = bool(replay.old_moves or replay.new_moves)
     if replay.old_costs:
         title = f"old policy → new policy{', as if assay acted' if is_told else ''}:"

@@ -165,11 +165,6 @@ class FaultHistory:
     in_seconds: bool = False
     unread_fields: tuple[str, ...] = ()
 
-    @property
-    def says_use(self) -> bool:
-        """Whether any event says that customers use a node."""
-        return any(event.in_use for event in self.events)
-
 
 EVENT_FIELDS = frozenset({"time", "node", "event", "fault", "part", "in_use", "detail", "pool", "rack"})
 EXAMPLE_LINE = '{"time": 0, "node": "n0001", "event": "fault", "fault": "gpu.xid.79"}'

@@ -1,7 +1,4 @@
-"""What a policy costs in a replay, and the answer: decisions, costs, and how another policy fares on the same history.
-
-Of the jobs nobody knows more than what the cost assumptions say of their size, so their numbers are expected ones.
-"""
+"""The answer of a replay: decisions, costs, and how another policy fares on the same history."""
 
 from __future__ import annotations
 
@@ -9,86 +6,29 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, get_args
+from datetime import datetime
 
 from assay.decide.plan.inputs import AssumedHours
-from assay.decide.replay.exposure import JOB_SEVERITIES, Exposure, ExposureMeter, NodeCondition
+from assay.decide.replay.exposure import Exposure, ExposureMeter
 from assay.decide.replay.history import HISTORY_EPOCH, FaultHistory, format_elapsed
 from assay.decide.replay.replay_nodes import ReplayRules
 from assay.decide.state.node_projection import describe_causes
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import Decision, DecisionTiming
 from assay.model.facts import extend, fact, inline, shown
-from assay.model.specs.cost_assumptions import CostAssumptions, PolicyCostName
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import parse_time
 
-COST_NAMES: tuple[PolicyCostName, ...] = get_args(PolicyCostName)
-PolicyCosts = Mapping[PolicyCostName, float]
 
-
-@dataclass(frozen=True)
-class CostModel:
-    """How costs are counted: by `assumptions`, read at `where`.
-
-    `history_says_use`: the history says of some node that it is in use. Jobs are then only where it says so, else on
-    every node that serves.
-    """
-
-    assumptions: CostAssumptions
-    where: str
-    history_says_use: bool
-
-    @property
-    def jobs_note(self) -> str:
-        """What is assumed of the jobs, in words."""
-        job = self.assumptions.jobs
-        on = "where the history says that a node is in use" if self.history_says_use else "on every node that serves"
-        return f"assumed: jobs of {job.nodes} nodes and {job.hours:g} h, {on}"
-
-    def count(self, exposure: Exposure, work: Mapping[str, int]) -> PolicyCosts:
-        """Return the costs of an exposure, and of the work that people had. Of each, less is better."""
-        hit = self._count_jobs_hit(exposure)
-        people = self.assumptions.people
-        ended = [fault for fault in exposure.ended if self._runs_jobs(fault) and fault.severity != "catastrophic"]
-        hours = {"ticket": people.ticket, "dossier": people.dossier, "certification": people.certification}
-        return {
-            "out_node_hours": exposure.sum_hours("out"),
-            "cordoned_idle_node_hours": exposure.sum_hours("cordoned_idle"),
-            "catastrophic_node_hours": exposure.sum_hours("serving", severity="catastrophic"),
-            "degraded_node_hours": exposure.sum_hours("serving", severity="degraded"),
-            "catastrophic_jobs": hit["catastrophic"],
-            "degraded_jobs": hit["degraded"],
-            "catastrophic_job_nodes": hit["catastrophic"] * self.assumptions.jobs.nodes,
-            "jobs_ended": float(len(ended)),
-            "tickets": float(work.get("ticket", 0) + work.get("dossier", 0)),
-            "person_hours": sum(each.hours * work.get(kind, 0) for kind, each in hours.items()),
-        }
-
-    def _count_jobs_hit(self, exposure: Exposure) -> dict[str, float]:
-        """Return how many jobs met a fault, by its severity: that at its beginning, and one more each job's length."""
-        length = timedelta(hours=self.assumptions.jobs.hours)
-        hit: dict[str, float] = dict.fromkeys(JOB_SEVERITIES, 0.0)
-        for span in exposure.spans:
-            if self._runs_jobs(span.condition):
-                starts = max(min(span.end, span.open_until) - span.begin, timedelta())
-                hit[span.condition.severity] += float(span.is_first) + starts / length
-        return hit
-
-    def _runs_jobs(self, condition: NodeCondition) -> bool:
-        return condition.is_used or not self.history_says_use
-
-    def weigh(self, costs: PolicyCosts) -> float | None:
-        """Return the weighted sum of the costs in node-hours, None where nothing has a weight."""
-        weights = self.assumptions.weights
-        return sum(costs[name] * weight.node_hours for name, weight in weights.items()) if weights else None
-
-
-def round_costs(costs: PolicyCosts) -> dict[str, float]:
-    """Return costs as JSON has them, without a fraction where there is none."""
-    rounded = {name: round(costs[name], 3) for name in COST_NAMES}
-    return {name: int(cost) if cost == int(cost) else cost for name, cost in rounded.items()}
+def count_costs(exposure: Exposure, tickets: int) -> dict[str, float]:
+    """Return the costs of a replay: node-hours, and tickets. Of each, less is better."""
+    hours = {
+        "out_node_hours": exposure.sum_hours("out"),
+        "cordoned_idle_node_hours": exposure.sum_hours("cordoned_idle"),
+        "catastrophic_node_hours": exposure.sum_hours("serving", severity="catastrophic"),
+        "degraded_node_hours": exposure.sum_hours("serving", severity="degraded"),
+    }
+    return {name: round(spent, 3) for name, spent in hours.items()} | {"tickets": float(tickets)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +53,7 @@ class BreakerTrip:
 class ReplayResult:
     """The result of one policy for a history, from the first event to the last consequence.
 
-    `work`: how often people had to do what. `exposure`: how the nodes stood to customers.
+    `exposure`: how the nodes stood to customers.
     """
 
     policy: LifecyclePolicy
@@ -122,7 +62,7 @@ class ReplayResult:
     decisions: tuple[ReplayDecision, ...]
     trips: tuple[BreakerTrip, ...]
     node_states: Mapping[str, NodeState]
-    work: Mapping[str, int]
+    tickets: int
     exposure: ExposureMeter
 
 
@@ -201,24 +141,6 @@ class NodeHours:
 
 
 @fact
-class CostAssumptionsAnswer:
-    """What is assumed about costs."""
-
-    name: str
-    """The name of the CostAssumptions."""
-    owner: str
-    """The team that answers for them."""
-    where: str
-    """The file and line; "" if assay's own are used."""
-    jobs: Mapping[str, Any]
-    """What is assumed about jobs, with a `note`."""
-    people: Mapping[str, Any]
-    """How many hours people need for a ticket, a dossier and a certification, each with its source."""
-    weights: Mapping[str, Any]
-    """How many node-hours one of each cost is worth, each with its source."""
-
-
-@fact
 class ReplayedPolicy:
     """What a policy decides, and what that costs."""
 
@@ -232,8 +154,6 @@ class ReplayedPolicy:
     """The whole fleet, in numbers."""
     costs: Mapping[str, float]
     """The costs, by name; the name ends with the unit."""
-    weighted_node_hours: float | None
-    """Their weighted sum in node-hours; null if nothing has a weight."""
     node_hours: NodeHours
     """The node-hours, by what the nodes did."""
     breaker_trips: tuple[ReplayedTrip, ...]
@@ -262,8 +182,6 @@ class ReplayAnswer:
     """The time of the first event, in seconds if the history counts seconds, else in ISO 8601."""
     until: float | str
     """The time of the last consequence."""
-    cost_assumptions: CostAssumptionsAnswer
-    """The costs that the comparison assumes."""
     assumed: Mapping[str, AssumedHours]
     """How long each action and wait takes."""
     unknown_faults: tuple[str, ...]
@@ -277,13 +195,12 @@ class ReplayAnswer:
 def make_replay_answer(
     history: FaultHistory,
     rules: ReplayRules,
-    costs: CostModel,
     played: ReplayResult,
     against: ReplayResult | None = None,
 ) -> ReplayAnswer:
     """Return the whole result. Both policies are measured up to the same moment: when both have no events left."""
     until = max(played.until, against.until) if against else played.until
-    formatter = _ResultFormatter(history.in_seconds, until, costs)
+    formatter = _ResultFormatter(history.in_seconds, until)
     here = formatter.format_result(played)
     difference = None
     if against:
@@ -294,20 +211,11 @@ def make_replay_answer(
             _list_missing_decisions(there.decisions, here.decisions),
         )
     names = {event.fault for event in history.events if event.kind == "fault"}
-    known = costs.assumptions
     return ReplayAnswer(
         replayed=here,
         events=len(history.events),
         start=formatter.time(played.start),
         until=formatter.time(until),
-        cost_assumptions=CostAssumptionsAnswer(
-            known.name,
-            known.owner,
-            costs.where,
-            {"note": costs.jobs_note, **known.jobs.model_dump()},
-            known.people.model_dump(),
-            {name: weight.model_dump() for name, weight in known.weights.items()},
-        ),
         assumed=rules.durations.list_used(),
         unknown_faults=tuple(sorted(name for name in names if rules.catalog.find_class(name) is None)),
         unread_fields=history.unread_fields,
@@ -334,10 +242,9 @@ def count_seconds_out(policy: LifecyclePolicy, node_state: NodeState, until: dat
 class _ResultFormatter:
     """Formats times: in seconds if the history does so, else in ISO 8601."""
 
-    def __init__(self, in_seconds: bool, until: datetime, costs: CostModel) -> None:
+    def __init__(self, in_seconds: bool, until: datetime) -> None:
         self._in_seconds = in_seconds
         self._until = until
-        self._costs = costs
 
     def time(self, at: datetime) -> float | str:
         """Return a time as the history writes them."""
@@ -358,16 +265,13 @@ class _ResultFormatter:
             for name, node_state in sorted(played.node_states.items())
         }
         exposure = played.exposure.sum_up(self._until)
-        costs = self._costs.count(exposure, played.work)
-        weighted = self._costs.weigh(costs)
         begun = Counter(effect.action for state in played.node_states.values() for effect in state.effects)
         return ReplayedPolicy(
             policy=played.policy.name,
             decisions=tuple(self._decision(decision) for decision in played.decisions),
             nodes={name: _round_seconds(seconds) for name, seconds in out.items()},
-            totals=ReplayTotals(_round_seconds(sum(out.values())), dict(sorted(begun.items())), int(costs["tickets"])),
-            costs=round_costs(costs),
-            weighted_node_hours=None if weighted is None else round(weighted, 3),
+            totals=ReplayTotals(_round_seconds(sum(out.values())), dict(sorted(begun.items())), played.tickets),
+            costs=count_costs(exposure, played.tickets),
             node_hours=_split_node_hours(exposure),
             breaker_trips=tuple(
                 ReplayedTrip(self.time(trip.at), trip.pool.partition("/")[0], self.text(trip.because), trip.nodes)

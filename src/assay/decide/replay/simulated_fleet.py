@@ -90,7 +90,7 @@ class SimulatedNode:
         severity = find_worst_severity(
             {self._find_severity(node_state, catalog, *fault) for fault in self.present_faults}
         )
-        return NodeCondition("serving", severity, self.is_cordoned, self.in_use)
+        return NodeCondition("serving", severity, self.is_cordoned)
 
     def _find_severity(self, node_state: NodeState, catalog: FaultCatalog, fault: str, part: str) -> FaultSeverity:
         """Return the severity of a present fault: what must be seen often has its own only once that is so."""

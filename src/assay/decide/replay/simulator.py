@@ -7,7 +7,7 @@ repaired node. Deadlines that move no node are left out. The queue of events is 
 from __future__ import annotations
 
 import heapq
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -171,7 +171,7 @@ class ReplaySimulator:
         self._exposure = ExposureMeter()
         self._waiting: set[str] = set()
         self._made: list[ReplayDecision] = []
-        self._work: Counter[str] = Counter()
+        self._tickets = 0
         for name in self._stage.simulated_nodes:
             self._schedule_state_checks(name, self._stage.node_state(name).state)
         self._measure()
@@ -195,7 +195,7 @@ class ReplaySimulator:
             decisions=tuple(self._made),
             trips=self._breakers.trips,
             node_states=node_states,
-            work=self._work,
+            tickets=self._tickets,
             exposure=self._exposure,
         )
 
@@ -287,7 +287,7 @@ class ReplaySimulator:
             self._agenda.add(self._now + hours(self._policy.waiting.remind_hours), "reminder", decision.node)
         self._stage.apply(*make_decision_entries(self._policy, view, decision, self._now))
         if decision.remedy == "ticket":
-            self._work["ticket"] += 1
+            self._tickets += 1
         if decision.remedy == "wait":
             self._record_refusal(decision.node, decision.causes[0])
         if decision.timing == "immediate":
@@ -296,12 +296,10 @@ class ReplaySimulator:
     def _apply_transition(self, view: NodeSnapshot, to: str) -> None:
         actor, state = self._stage.simulated_nodes[view.name], self._policy.states[to]
         actor.verifying, actor.last_disturbed_at = "", self._now
-        if "drain-now" in state.entry:
-            self._exposure.end_jobs(view.name)
         if RESTART_ACTIONS & set(state.entry):
             self._agenda.add(self._now + ONE_HOUR, "look", "")
         if "ticket" in view.profile.actions:
-            self._work.update(sorted(PAPERWORK & set(state.entry))[:1])
+            self._tickets += bool(PAPERWORK & set(state.entry))
         self._schedule_state_checks(view.name, to)
 
     def _schedule_state_checks(self, name: str, where: str) -> None:
@@ -386,7 +384,6 @@ class ReplaySimulator:
     def _certify(self, name: str, call: str) -> None:
         if self._stage.simulated_nodes[name].verifying == call:
             self._stage.simulated_nodes[name].verifying = ""
-            self._work["certification"] += 1
             certified = CertifiedEntry("a person", "the fault is cleared")
             self._stage.apply(certified.make_entry(derive_id("certified", name, call), format_time(self._now), name))
 

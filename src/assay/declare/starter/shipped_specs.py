@@ -11,13 +11,12 @@ from assay.declare.spec_reader import read_specs
 from assay.declare.starter.new_repository import find_example
 from assay.model.errors import AssayError
 from assay.model.fleet import FIELD_OF_KIND, Fleet
-from assay.model.specs.cost_assumptions import CostAssumptions
 from assay.model.specs.fabric.adapters import AdapterNames
 from assay.model.specs.spec_document import SpecDocument
 from assay.model.specs.trend_rules import TrendRules
 
 Document = TypeVar("Document", bound=SpecDocument)
-FOLDERS = {"CostAssumptions": "specs/costs", "TrendRules": "specs/trends", "AdapterNames": "specs/adapter-names"}
+FOLDERS = {"TrendRules": "specs/trends", "AdapterNames": "specs/adapter-names"}
 
 
 @dataclass(frozen=True)
@@ -34,22 +33,17 @@ class _OneFolder:
         return self.tree.read(path, most)
 
 
-def find_cost_assumptions(fleet: Fleet) -> tuple[CostAssumptions, str]:
-    """Return the cost assumptions, and where they stand (`file:line`). Raises AssayError if the fleet has two."""
-    return _find(fleet, CostAssumptions)
-
-
 def find_trend_rules(fleet: Fleet | None) -> TrendRules:
     """Return the trend rules of a fleet, or those that assay ships. Raises AssayError if the fleet has two."""
-    return _find(fleet, TrendRules)[0]
+    return _find(fleet, TrendRules)
 
 
 def find_adapter_names(fleet: Fleet | None) -> AdapterNames:
     """Return how adapters announce themselves, of a fleet or as assay ships it. Raises AssayError if it has two."""
-    return _find(fleet, AdapterNames)[0]
+    return _find(fleet, AdapterNames)
 
 
-def _find(fleet: Fleet | None, model: type[Document]) -> tuple[Document, str]:
+def _find(fleet: Fleet | None, model: type[Document]) -> Document:
     kind = model.__name__
     every: Mapping[str, Document] = getattr(fleet, FIELD_OF_KIND[kind]) if fleet else {}
     extended = {document.extends for document in every.values()}
@@ -59,7 +53,6 @@ def _find(fleet: Fleet | None, model: type[Document]) -> tuple[Document, str]:
         message = f"the fleet has {len(known)} documents of kind {kind}: {names}"
         raise AssayError(message, where=FOLDERS[kind], fix="keep one of them")
     if fleet and known:
-        return known[0], fleet.lines.get((f"{kind}/{known[0].name}", ""), FOLDERS[kind])
+        return known[0]
     shipped, _ = read_specs(_OneFolder(WorkingFolder(find_example()), FOLDERS[kind]))
-    spec = next(entry.spec for entry in shipped if isinstance(entry.spec, model))
-    return spec, "as shipped with assay"
+    return next(entry.spec for entry in shipped if isinstance(entry.spec, model))

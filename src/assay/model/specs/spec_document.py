@@ -82,7 +82,6 @@ SPEC_KINDS = {
     "Checklists": "assay.model.specs.technician_work",
     "CollectiveWorkload": "assay.model.specs.workload",
     "CodeOwners": "assay.model.specs.spec_document",
-    "CostAssumptions": "assay.model.specs.cost_assumptions",
     "ExpectedMachines": "assay.model.specs.machines",
     "FabricDesign": "assay.model.specs.fabric.fabric_design",
     "FaultCatalog": "assay.model.specs.fault_catalog",
