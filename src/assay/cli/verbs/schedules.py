@@ -1,40 +1,28 @@
-"""`assay schedules`: scheduled jobs with their last and next slot; `run` runs the due ones without a running loop.
-
-`coverage` shows which loads the GPUs have seen, and what the visits to idle nodes cost customers.
-"""
+"""`assay schedules`: scheduled jobs with their last and next slot; `run` runs the due ones without a running loop."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.cli.context_line import format_answer, print_answer
-from assay.cli.name_check import require_known
-from assay.cli.options import FleetDir, OutputFormat, nodes_argument
+from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.output import print_step
 from assay.cli.workspace import Workspace
-from assay.decide.state.load_coverage import GpuCoverage, PartCoverage
 from assay.ledger.errors import LedgerError
 from assay.ledger.location import read_all_entries
 from assay.model.facts import fact, shown
-from assay.model.text.lists import format_count
-from assay.model.timestamps import parse_time
 
 if TYPE_CHECKING:
     from assay.act.schedules.due_slots import ScheduleLine, SlotHistory
     from assay.model.entries.schedule_entries import ScheduleRanEntry
     from assay.model.ledger_entry import LedgerEntry
     from assay.model.specs.schedules import FleetSchedule
-
-
-COVERAGE_TIME = timedelta(weeks=4)
-"""Of so long ago on, visits count for `assay schedules coverage`."""
-PERCENTILES = (50, 95, 99, 100)
 
 
 @fact
@@ -77,46 +65,6 @@ class ScheduledRunsAnswer:
 
     ran: list[ScheduleRanEntry]
     """The jobs; with one that failed, the exit code is 2."""
-
-
-@fact
-class WaitPercentiles:
-    """How long at most customers waited, in milliseconds."""
-
-    p50: int | None
-    """Half of the visits did not exceed it; null if none is known."""
-    p95: int | None
-    """95 % of the visits did not exceed it; null if none is known."""
-    p99: int | None
-    """99 % of the visits did not exceed it; null if none is known."""
-    p100: int | None
-    """No visit exceeded it; null if none is known."""
-
-
-@fact
-class ScheduledVisits:
-    """What the visits of one schedule to idle nodes of one pool cost customers."""
-
-    schedule: str
-    """The name of the schedule."""
-    pool: str
-    """The pool; "" for nodes in none."""
-    visits: int
-    """How many visits there were."""
-    made_room: int
-    """How many of them ended because a customer's job came."""
-    gone_ms: WaitPercentiles
-    """How long at most such a job waited until the load was gone."""
-
-
-@fact
-class CoverageAnswer:
-    """Which parts of a load each GPU has seen in its idle time, and what that cost customers."""
-
-    gpus: list[GpuCoverage]
-    """The GPUs, by node."""
-    visits: list[ScheduledVisits]
-    """The visits, by schedule and pool."""
 
 
 schedules_app = typer.Typer(add_completion=False)
@@ -192,41 +140,6 @@ def run(
     raise typer.Exit(2 if any(result.ended == "failed" for result in results) else 0)
 
 
-@schedules_app.command()
-def coverage(
-    context: typer.Context,
-    nodes: Annotated[
-        list[str] | None,
-        nodes_argument("Only the GPUs of these nodes. Default: all."),
-    ] = None,
-    fleet: FleetDir = Path(),
-    form: OutputFormat = "text",
-) -> None:
-    """Show which parts of a load each GPU has seen in its idle time in four weeks, and what that cost customers.
-
-    A GPU is known by its serial number. `units` counts what the battery computed, also in visits that a customer's job
-    cut short. The costs are how long at most a customer's job waited until the load was gone, as percentiles.
-
-    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
-    """
-    from assay.decide.state.load_coverage import COVERAGE, collect_visit_costs
-
-    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
-    now, pools = workspace.clock.now(), {name: node.pool for name, node in workspace.fleet.nodes.items()}
-    since = now - COVERAGE_TIME
-    entries = [
-        entry for entry in read_all_entries(workspace.ledger_location) if entry.at and parse_time(entry.at) >= since
-    ]
-    require_known(nodes or [], {*pools, *(entry.node for entry in entries)}, "node")
-    entries = [entry for entry in entries if not nodes or entry.node in nodes]
-    gpus = sorted(COVERAGE.fold(entries).values(), key=lambda gpu: (gpu.node, gpu.serial))
-    visits = []
-    for cost in collect_visit_costs(entries, pools):
-        waits = WaitPercentiles(*map(cost.find_percentile, PERCENTILES))
-        visits.append(ScheduledVisits(cost.schedule, cost.pool, cost.visits, cost.made_room, waits))
-    print_answer(CoverageAnswer(gpus, visits), form, format_coverage(gpus, visits, now))
-
-
 def _list_rows(workspace: Workspace, entries: list[LedgerEntry]) -> Iterator[ScheduleRow]:
     from assay.act.schedules.due_slots import (
         SLOTS,
@@ -289,26 +202,3 @@ def _print_rows(rows: list[ScheduleRow]) -> None:
 
 def _format_short_minute(at: str) -> str:
     return at[:16].replace("T", " ")
-
-
-def format_coverage(gpus: Sequence[GpuCoverage], visits: Sequence[ScheduledVisits], now: datetime) -> Iterator[str]:
-    """Yield the lines for people: a line for each GPU, then one for each schedule and pool."""
-    for gpu in gpus:
-        parts = ", ".join(f"{name} {_format_part(part, now)}" for name, part in sorted(gpu.parts.items()))
-        yield f"{gpu.node}  {gpu.serial}  {parts}"
-    if not gpus:
-        yield "no idle node was visited yet"
-    for cost in visits:
-        waits = ((percent, getattr(cost.gone_ms, f"p{percent}")) for percent in PERCENTILES)
-        known = ", ".join(f"p{percent} {wait / 1000:.1f} s" for percent, wait in waits if wait is not None)
-        words = f"; customers waited at most: {known}" if known else ""
-        count = f"{format_count(cost.visits, 'visit')}, {cost.made_room} made room"
-        yield f"{cost.schedule} of {cost.pool or 'no pool'}: {count}{words}"
-
-
-def _format_part(part: PartCoverage, now: datetime) -> str:
-    if not part.covered_at:
-        return "never: the node lacks something for it" if part.lacking else "never to its end"
-    hours = round((now - parse_time(part.covered_at)).total_seconds() / 3600, 1)
-    done = format_count(part.units, "unit") if part.units else format_count(part.visits, "time")
-    return f"{hours:g} h ago ({done})"

@@ -132,7 +132,6 @@ ANSWERS: dict[str, Answer] = {
     ),
     "schedules": _one("assay.cli.verbs.schedules:SchedulesAnswer"),
     "schedules run": _one("assay.cli.verbs.schedules:ScheduledRunsAnswer"),
-    "schedules coverage": _one("assay.cli.verbs.schedules:CoverageAnswer"),
     "breaker": _one("assay.cli.verbs.breaker:BreakersAnswer"),
     "breaker clear": _one("assay.cli.verbs.breaker:ClearedBreakerAnswer"),
     "hold": _one(f"{ORDER}:OrdersAnswer"),

@@ -10,8 +10,6 @@ is a channel of evidence too, which checks judge.
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -208,41 +206,6 @@ def _find_last_unit(gpus: Sequence[GpuCoverage], seeds: int) -> str:
     unit = least.find(UNIT_PART).last_unit
     seed = unit.partition(":")[0]
     return unit if seed.isdecimal() and int(seed) < seeds else ""
-
-
-@dataclass(frozen=True, slots=True)
-class VisitCosts:
-    """The visits of one schedule in one pool: how many, how many made room for a customer, and how fast.
-
-    `gone_ms` are the waits that are known, in milliseconds, in ascending order.
-    """
-
-    schedule: str
-    pool: str
-    visits: int
-    made_room: int
-    gone_ms: tuple[int, ...]
-
-    def find_percentile(self, percent: float) -> int | None:
-        """Return the wait that this share of the visits did not exceed (nearest rank); None if none is known."""
-        if not self.gone_ms:
-            return None
-        return self.gone_ms[max(0, math.ceil(percent / 100 * len(self.gone_ms)) - 1)]
-
-
-def collect_visit_costs(entries: Iterable[LedgerEntry], pools: Mapping[str, str]) -> list[VisitCosts]:
-    """Return the costs by schedule and pool. `pools` is the pool of each node; visits of other nodes have pool ""."""
-    groups: dict[tuple[str, str], list[NodeLoadedEntry]] = defaultdict(list)
-    for entry in entries:
-        if entry.kind == NodeLoadedEntry.kind:
-            visit = NodeLoadedEntry.read(entry)
-            groups[visit.schedule, pools.get(entry.node, "")].append(visit)
-    costs = []
-    for (schedule, pool), visits in sorted(groups.items()):
-        gone_ms = tuple(sorted(visit.gone_ms for visit in visits if visit.gone_ms is not None))
-        made_room = sum(bool(visit.reason) for visit in visits)
-        costs.append(VisitCosts(schedule, pool, len(visits), made_room, gone_ms))
-    return costs
 
 
 def describe_coverage(
