@@ -196,7 +196,7 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
         [MAX_SHARD_NODES, MAX_SHARD_OUTCOMES],
         [1000, 100_000],
     ),
-    ("docs/validation.md", "a case per node above 2,000 outcomes; `junit-all` never", MAX_OUTCOME_CASES, 2000),
+    ("docs/validation.md", "a case per node above 2,000 outcomes", MAX_OUTCOME_CASES, 2000),
     (
         "docs/validation.md",
         "its last ten outcomes on a subject changed at least three times",

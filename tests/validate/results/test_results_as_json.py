@@ -21,15 +21,6 @@ def test_the_document_holds_the_run_its_counts_and_every_outcome(told, day):
 
 def test_a_run_without_outcomes_is_a_document_too(told, keep):
     assert json.loads("\n".join(told("json", keep())))["outcomes"] == []
-    assert told("jsonl", keep()) == []
-
-
-def test_a_line_is_an_outcome_and_names_its_run(told, day):
-    lines = [json.loads(line) for line in told("jsonl", day[1])]
-    assert len(lines) == 14
-    assert {line.pop("run") for line in lines} == {"20261121T010000.000-abcdef"}
-    with StoredRun.open(day[1]) as stored:
-        assert lines == [outcome.as_json() for outcome in stored.outcomes()]
 
 
 def test_a_comparison_gives_every_change(told, day):

@@ -64,13 +64,10 @@ def test_a_run_that_has_not_ended_is_no_green_build(read, keep, judged):
     assert (suite.get("name"), suite.get("errors")) == ("assay", "1")
 
 
-def test_all_outcomes_are_a_case_each_where_that_is_asked_for(read, day, monkeypatch, of, keep):
-    few = read(day[1])
-    monkeypatch.setattr(junit_format, "MAX_OUTCOME_CASES", 3)
-    assert ElementTree.tostring(read(day[1], form="junit-all")) == ElementTree.tostring(few)
+def test_each_outcome_is_a_case_in_the_suite_of_its_pool(read, of, keep):
     said = [of("ecc", f"n{number}", "fail", "a\r\nb\u2028c") for number in range(9)]
     placed = [replace(one, subject=f"pool-{number % 3}/{one.node}") for number, one in enumerate(said)]
-    cases = read(keep(placed), form="junit-all")
+    cases = read(keep(placed))
     assert [(suite.get("name"), len(suite)) for suite in cases] == [("pool-0", 3), ("pool-1", 3), ("pool-2", 3)]
     assert {case[0].get("message") for suite in cases for case in suite} == {"a\r\nb\u2028c"}
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 results_app = typer.Typer(add_completion=False)
 
-Form = Literal["text", "json", "jsonl", "csv", "junit", "junit-all", "markdown", "github"]
+Form = Literal["text", "json", "csv", "junit", "github"]
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
 DEFAULT_RUNS_LISTED = 20
 _COMPARE = "Comparison"
@@ -89,8 +89,7 @@ Formats = Annotated[
     Form,
     typer.Option(
         "--format",
-        help="text for people, json and jsonl for machines, csv for spreadsheets, junit, junit-all and github for CI, "
-        "markdown.",
+        help="text for people, json for machines, csv for spreadsheets, junit and github for CI.",
         show_default=False,
     ),
 ]

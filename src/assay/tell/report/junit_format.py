@@ -34,15 +34,7 @@ JunitCase = tuple[str, str, float, str, str, str]
 def format_junit(summary: RunSummary) -> Iterator[str]:
     """Yield the document, with a case for each outcome, or for each node where there are many outcomes."""
     many = summary.counts.total() > MAX_OUTCOME_CASES
-    yield from _document(summary, _node_suites(summary) if many else _outcome_suites(summary))
-
-
-def format_junit_all(summary: RunSummary) -> Iterator[str]:
-    """Yield the document with a case for each outcome, however many there are."""
-    yield from _document(summary, _outcome_suites(summary))
-
-
-def _document(summary: RunSummary, suites: Iterator[str]) -> Iterator[str]:
+    suites = _node_suites(summary) if many else _outcome_suites(summary)
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield f"<testsuites name={_quoted(f'assay {summary.run.id}')}>"
     if summary.remark:  # without this, a killed run could look successful

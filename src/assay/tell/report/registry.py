@@ -1,4 +1,4 @@
-"""The formats of results by name, with functions for a run and for a comparison; JSON, JSON lines and CSV are here.
+"""The formats of results by name, with functions for a run and for a comparison; JSON and CSV are here.
 
 Outcomes are written as they are read, so that a million of them need no memory.
 """
@@ -222,13 +222,6 @@ def format_document(about: object, name: str, entries: Iterable[dict[str, Any]])
     yield "]}"
 
 
-def format_jsonl(summary: RunSummary) -> Iterator[str]:
-    """Yield a line for each outcome, with the run's id as `run`."""
-    run = summary.run.id
-    for outcome in summary.outcomes():
-        yield ENCODE_JSON({"run": run, **outcome.as_json()})
-
-
 def format_csv_outcomes(summary: RunSummary) -> Iterator[str]:
     """Yield the titles, and a line for each outcome with the id of its run. Measurements are JSON in one cell."""
     run = summary.run.id
@@ -240,7 +233,7 @@ def format_csv_comparison(differences: RunDifferences) -> Iterator[str]:
     yield from format_csv(CHANGE_COLUMNS, map(asdict, differences.comparison.changes()))
 
 
-FormatName = Literal["text", "json", "jsonl", "csv", "junit", "junit-all", "markdown", "github"]
+FormatName = Literal["text", "json", "csv", "junit", "github"]
 
 
 @dataclass(frozen=True)
@@ -254,10 +247,7 @@ class ResultFormat:
 RESULT_FORMATS: dict[FormatName, ResultFormat] = {
     "text": ResultFormat(text_formats.format_text, text_formats.format_text_comparison),
     "json": ResultFormat(format_json, format_json_comparison),
-    "jsonl": ResultFormat(format_jsonl),
     "csv": ResultFormat(format_csv_outcomes, format_csv_comparison),
     "junit": ResultFormat(junit_format.format_junit),
-    "junit-all": ResultFormat(junit_format.format_junit_all),
-    "markdown": ResultFormat(text_formats.format_markdown, text_formats.format_markdown_comparison),
     "github": ResultFormat(github.format_github, github.format_github_comparison),
 }
