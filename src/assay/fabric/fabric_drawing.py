@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from assay.fabric.compare.discrepancy import CablePair, CablingDiscrepancy
-from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.fabric_picture import Bundle, FabricPicture, Vertex
-from assay.model.specs.fabric.cable import PortId
 
 BOX_WIDTH = 112  # px, as the next four
 BOX_HEIGHT = 40
@@ -128,11 +125,3 @@ def _draw_legend(height: int, remarks: Sequence[str]) -> Iterator[str]:
     yield f'<text x="{MARGIN}" y="{height - 14}">{words}</text>'
     for number, remark in enumerate(remarks, start=1):
         yield f'<text x="{MARGIN}" y="{height - 14 + LINE * number}" class="remark">{escape(remark)}</text>'
-
-
-def draw_ports(topology: CompiledTopology, ports: Iterable[PortId]) -> str:
-    """Return a picture of the part of a fabric around ports that need a look, with their cables in red."""
-    cables = topology.list_cables_at(port for port in ports if port in topology.cable_numbers)
-    pairs = tuple(CablePair(cable, cable) for cable in cables)
-    marked = CablingDiscrepancy("degraded", pairs, "needs a look")
-    return draw_fabric(FabricPicture(topology, [marked])) if pairs else ""

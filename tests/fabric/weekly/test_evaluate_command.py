@@ -36,14 +36,13 @@ def test_it_says_where_to_go_and_why(home):
     assert "limit: module temperature 83 °C, above the limit of 75" in done.stdout
 
 
-def test_json_is_one_document_and_html_one_page(home):
+def test_json_is_one_document(home):
     assert json.loads(run(home, "--format", "json").stdout)["scans"] == 10
-    assert run(home, "compute", "--format", "html", "--days", "1").stdout.startswith("<!doctype html>")
 
 
-def test_a_whole_week_is_kept_with_its_page_and_no_other_look_is(home):
+def test_a_whole_week_is_kept_with_its_report_and_no_other_look_is(home):
     run(home, "--days", "1")
-    week, page = home / ".assay/evidence/latest/week-compute.json", home / "reports/weekly/compute.html"
+    week, page = home / ".assay/evidence/latest/week-compute.json", home / "reports/weekly/compute.txt"
     for file in (week, page):
         file.unlink(missing_ok=True)
     run(home, "--days", "1")
@@ -52,7 +51,6 @@ def test_a_whole_week_is_kept_with_its_page_and_no_other_look_is(home):
     run(home)
     assert json.loads(week.read_text())["channels"]["week"]["scans"] == {"value": 10}
     assert "n0004 mlx5_3" in page.read_text()
-    assert "leaf-su01-r3 – n0004: 1 of 1 wrong" in page.read_text(), "the picture marks the port's cable"
 
 
 def validated(home: Path, *arguments: str):
@@ -61,20 +59,20 @@ def validated(home: Path, *arguments: str):
 
 
 @pytest.mark.slow
-def test_the_suite_of_a_week_looks_at_it_first_and_writes_the_page(home):
+def test_the_suite_of_a_week_looks_at_it_first_and_writes_the_report(home):
     (home / ".assay/evidence/latest/week-compute.json").unlink(missing_ok=True)
-    (home / "reports/weekly/compute.html").unlink(missing_ok=True)
+    (home / "reports/weekly/compute.txt").unlink(missing_ok=True)
     done, said = validated(home, "--phase", "weekly")
     assert done.exit_code == 1
     failed = {(one["check"].partition("::")[2], one["subject"]) for one in said["outcomes"] if one["verdict"] == "fail"}
     failed.discard(("test_no_day_goes_by_without_a_scan", "fabric/compute"))  # the scans are of a certain week
     assert failed == {("test_modules_are_no_hotter_than_their_peers", "h100-a/n0004/mlx5_3")}
     assert said["counts"]["error"] == 0
-    assert "n0004 mlx5_3" in (home / "reports/weekly/compute.html").read_text()
+    assert "n0004 mlx5_3" in (home / "reports/weekly/compute.txt").read_text()
 
 
 def test_where_no_phase_is_named_a_week_that_is_looked_at_already_is_left_as_it_is(home):
-    page = home / "reports/weekly/compute.html"
+    page = home / "reports/weekly/compute.txt"
     run(home)
     page.unlink()
     validated(home, "--node", "n0001")

@@ -13,7 +13,7 @@ from assay.act.schedules.due_slots import SlotTask
 from assay.act.schedules.idle_verification import verify_idle
 from assay.act.schedules.slot_runner import SlotJob, SlotResult
 from assay.act.schedules.staleness_sweep import sweep_stale_nodes
-from assay.act.schedules.weekly_fabric import locate_week_page, record_fabric_week
+from assay.act.schedules.weekly_fabric import locate_week_report, record_fabric_week
 from assay.fabric.scan import format_fabric_subject
 from assay.ledger.copies.anchors import REGISTER_NAME, parse_anchor
 from assay.ledger.copies.seal import AnchoredFleet
@@ -29,7 +29,7 @@ def run_scan_job(context: ControllerContext, task: SlotTask) -> SlotResult:
 
 
 def run_week_job(context: ControllerContext, task: SlotTask) -> SlotResult:
-    """Evaluate a week of a fabric's scans, write its page, and judge it as `assay validate --phase weekly` does.
+    """Evaluate a week of a fabric's scans, write its report, and judge it as `assay validate --phase weekly` does.
 
     A fabric that was never scanned is scanned first.
     """
@@ -39,8 +39,8 @@ def run_week_job(context: ControllerContext, task: SlotTask) -> SlotResult:
         scan_fabrics(context, names)
     record_fabric_week(context.fleet, context.evidence, context.reports, context.clock.now(), design)
     result = judge_phase(context, names, "weekly")
-    page = locate_week_page(context.reports, design).relative_to(context.reports.parent)
-    return SlotResult("done", f"{format_run_counts(result)}; its page is {page}", {"run": result.run.id})
+    report = locate_week_report(context.reports, design).relative_to(context.reports.parent)
+    return SlotResult("done", f"{format_run_counts(result)}; its report is {report}", {"run": result.run.id})
 
 
 def run_seal_job(context: ControllerContext, task: SlotTask) -> SlotResult:

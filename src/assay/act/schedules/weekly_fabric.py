@@ -1,4 +1,4 @@
-"""Evaluates a week of a fabric's stored scans: keeps it as evidence, which checks judge, and writes its page."""
+"""Evaluates a week of a fabric's stored scans: keeps it as evidence, which checks judge, and writes its report."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.devices import map_adapter_rails
-from assay.fabric.fabric_drawing import draw_ports
 from assay.fabric.scan import format_fabric_subject, list_discovery_remarks
 from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeekChanges, WeeklyEvaluation, compare_weeks, evaluate_fabric_week
-from assay.fabric.weekly.page import render_weekly_page
+from assay.fabric.weekly.text_report import format_weekly_text
 from assay.fabric.weekly.week import DAYS, FabricWeek
 from assay.fabric.weekly.week_evidence import (
     StoredWeek,
@@ -42,7 +41,7 @@ class RecordedWeek(NamedTuple):
 def record_fabric_week(
     fleet: Fleet, store: EvidenceStore, reports: Path, now: datetime, design: FabricDesign, days: float = DAYS
 ) -> RecordedWeek:
-    """Evaluate the stored scans of the last `days`; keep a whole week as evidence and as a page in `reports/weekly/`.
+    """Evaluate the stored scans of the last `days`; keep a whole week as evidence and as text in `reports/weekly/`.
 
     Another number of days is not kept. Raises AssayError for a fabric that was never scanned.
     """
@@ -60,12 +59,10 @@ def record_fabric_week(
         before = _read_week_before(store, stored, week.end)
         earlier = evaluate_fabric_week(before, cables, rails, design.limits) if before else None
     changes = compare_weeks(earlier, evaluation)
-    worst = [ranked.port.end.port_id for ranked in evaluation.worst]
-    evaluation = replace(evaluation, drawing=draw_ports(topology, worst), remarks=list_discovery_remarks(latest))
+    evaluation = replace(evaluation, remarks=list_discovery_remarks(latest))
     if days == DAYS:
         store.store_latest(document)
-        page = render_weekly_page(evaluation, changes, in_lab=fleet.is_lab)
-        write_atomically(locate_week_page(reports, design), page.encode())
+        write_atomically(locate_week_report(reports, design), f"{format_weekly_text(evaluation, changes)}\n".encode())
     return RecordedWeek(evaluation, changes)
 
 
@@ -78,9 +75,9 @@ def _read_week_before(store: EvidenceStore, stored: Iterable[StoredWeek], end: d
         return None
 
 
-def locate_week_page(reports: Path, design: FabricDesign) -> Path:
-    """Return the path of a fabric's weekly page."""
-    return reports / "weekly" / f"{design.name}.html"
+def locate_week_report(reports: Path, design: FabricDesign) -> Path:
+    """Return the path of a fabric's weekly report."""
+    return reports / "weekly" / f"{design.name}.txt"
 
 
 def find_due_weeks(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -68,12 +68,6 @@ DesignOrFile = Annotated[
     str,
     typer.Option(
         "--design", metavar="DESIGN", help="The FabricDesign's name, or the path of its file. Default: the only one."
-    ),
-]
-PageFormat = Annotated[
-    Literal["text", "json", "html"],
-    typer.Option(
-        "--format", help="text for people, json for machines, html for a page with charts.", show_default=False
     ),
 ]
 Dump = Annotated[
@@ -152,7 +146,7 @@ def evaluate(
     design: Design = "",
     days: Annotated[float, typer.Option(metavar="N", help="Days before the newest scan.", min=0.01, max=366)] = 7,
     fleet: FleetDir = Path(),
-    format: PageFormat = "text",  # noqa: A002 — the option is called --format
+    format: OutputFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
     """Evaluate the stored scans of a week: what changed since the week before, and the ports that stand out, ranked.
 
@@ -167,11 +161,7 @@ def evaluate(
     selected, store = select_design(workspace.fleet, design), EvidenceStore(workspace.evidence_dir)
     now, reports = workspace.clock.now(), workspace.reports_dir
     evaluation, changes = record_fabric_week(workspace.fleet, store, reports, now, selected, days)
-    if format == "html":
-        from assay.fabric.weekly.page import render_weekly_page
-
-        print(render_weekly_page(evaluation, changes, in_lab=workspace.home.is_lab))  # noqa: T201
-    elif format == "json":
+    if format == "json":
         print(format_answer(make_week_answer(evaluation, changes), indent=1))  # noqa: T201
     else:
         print(format_weekly_text(evaluation, changes))  # noqa: T201

@@ -181,15 +181,15 @@ def _start_run(
 
 
 def _evaluate_fabric_weeks(workspace: Workspace, nodes: Iterable[str], *, refresh: bool) -> None:
-    """Evaluate the weeks of these nodes' fabrics, which the weekly checks judge, and write their pages."""
-    from assay.act.schedules.weekly_fabric import find_due_weeks, locate_week_page, record_fabric_week
+    """Evaluate the weeks of these nodes' fabrics, which the weekly checks judge, and write their reports."""
+    from assay.act.schedules.weekly_fabric import find_due_weeks, locate_week_report, record_fabric_week
     from assay.observe.evidence_store import EvidenceStore
 
     store, reports = EvidenceStore(workspace.evidence_dir), workspace.reports_dir
     for design in find_due_weeks(workspace.fleet, store, nodes, refresh=refresh):
         print_step(f"evaluating a week of the fabric {design.name}")
         record_fabric_week(workspace.fleet, store, reports, workspace.clock.now(), design)
-        print_step(f"its page is {locate_week_page(reports, design)}")
+        print_step(f"its report is {locate_week_report(reports, design)}")
 
 
 def _append_to_history(workspace: Workspace) -> None:

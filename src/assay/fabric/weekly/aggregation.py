@@ -9,9 +9,7 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
-from heapq import nlargest
 from itertools import pairwise
 from math import inf, isnan, nan, sqrt
 from statistics import fmean, median
@@ -37,8 +35,6 @@ ERRORS = (counters.SYMBOL, counters.RECOVERY, *counters.LINK_ERRORS)
 JUDGED_COUNTERS = (counters.DOWNED, *ERRORS)
 """What a week is judged by. Another counter at its maximum, such as PortXmitDiscards, hides nothing of it."""
 DAY = timedelta(days=1)
-MAX_DRAWN_TRENDS = 16
-"""For each reading, so many ports keep their points for the page: those that get worse fastest."""
 
 
 def aggregate_week(
@@ -218,20 +214,11 @@ class _WeekAggregator:
         )
 
     def _make_trends(self, reading: ComparedReading) -> dict[int, ReadingTrend]:
-        """Return each port's trend of a reading. Those that get worse fastest have their points, for the page."""
+        """Return each port's trend of a reading."""
         times = [at.timestamp() for at in reversed(self._times)]
         columns = self._columns.pop(reading.key)[::-1]
         rows = zip(*columns, strict=True)
-        trends = {number: trend for number, row in enumerate(rows) if (trend := make_trend(times, row, reading))}
-        worsening = {
-            number: trend.per_week * reading.worse
-            for number, trend in trends.items()
-            if trend.per_week is not None and trend.per_week * reading.worse > 0
-        }
-        for number in nlargest(MAX_DRAWN_TRENDS, worsening, key=lambda number: worsening[number]):
-            points = list_points(times, [column[number] for column in columns])
-            trends[number] = replace(trends[number], points=tuple(points))
-        return trends
+        return {number: trend for number, row in enumerate(rows) if (trend := make_trend(times, row, reading))}
 
 
 def _find_extreme_lanes(facts: PortFacts, name: str) -> tuple[float, ...]:

@@ -82,7 +82,6 @@ class WeeklyEvaluation:
     - `deviations`: how each port compares with its peers, by the metric's key.
     - `ranked`: the ports with findings, the worst first.
     - `groups`: the ports by vendor, length and batch of cables.
-    - `drawing`: the part of the fabric around the worst ports, as SVG, "" where none stands out.
     - `unknown_reasons`: what the scans could not read, and what the design does not judge.
     - `drifts`: how far each reading drifts, by port and key, where that is more than noise.
     - `unjudged`: what too few scans could read, and what no counter counts.
@@ -98,7 +97,6 @@ class WeeklyEvaluation:
     unjudged: tuple[UnjudgedPart, ...] = ()
     drifts: Drifts = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-    drawing: str = ""
 
     @property
     def fabric(self) -> str:
@@ -133,11 +131,6 @@ class WeeklyEvaluation:
     def errors(self) -> int:
         """The errors of all links together."""
         return sum(port.summary.errors for port in self.ports)
-
-    def list_findings(self, kind: str) -> list[PortFinding]:
-        """Return the findings of a kind, the worst first."""
-        findings = [finding for ranked in self.ranked for finding in ranked.findings if finding.kind == kind]
-        return sorted(findings, key=lambda finding: -finding.weight)
 
     def rail(self, number: int) -> tuple[int, int, float]:
         """Return how many ports of a rail have findings, how many ports it has, and the probability by chance."""

@@ -62,7 +62,7 @@ def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterato
         yield f"{number}. {ranked.port.end}, cable to {ranked.port.far}"
         yield from (f"   {finding.kind}: {finding.says}" for finding in ranked.findings)
     if len(evaluation.ranked) > len(evaluation.worst):
-        yield f"\n… and {len(evaluation.ranked) - len(evaluation.worst)} more; see --format json or html"
+        yield f"\n… and {len(evaluation.ranked) - len(evaluation.worst)} more; see --format json"
     flagged = [batch for batch in evaluation.batches if batch.standing_out]
     if flagged:
         yield "\ncables by vendor and batch:"

@@ -24,8 +24,7 @@ class ReadingTrend:
     """One reading over the week: its median, its first and last value (None: the median), and its drift per week.
 
     `per_week` is None if too few scans read it. `noise` is its standard error, by the scatter of the readings of
-    `scans` scans; both are 0 if that is not known, or does not matter. `points` are (seconds since 1970, value); only
-    the steepest trends of a fabric have them.
+    `scans` scans; both are 0 if that is not known, or does not matter.
     """
 
     median: float
@@ -34,7 +33,6 @@ class ReadingTrend:
     per_week: float | None = shown(omit=True, default=None)
     noise: float = shown(omit=True, default=0.0)
     scans: int = shown(omit=True, default=0)
-    points: tuple[tuple[float, float], ...] = shown(omit=True, default=())
 
     @property
     def ends(self) -> tuple[float, float]:
