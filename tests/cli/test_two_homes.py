@@ -269,32 +269,5 @@ def test_a_mixed_home_is_told_and_nothing_acts_on_it(tmp_path: Path) -> None:
     make_mixed_home(root)
     answer = assay(root, "reconcile", "--once")
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert "assay ledger split" in answer.stderr
-    assert "assay ledger split" in assay(root, "status").stderr
-
-
-@pytest.mark.parametrize(("real_from", "kept"), [((), []), (("--real-from", "5"), ["5", "6", "7"])])
-def test_a_mixed_home_is_split_and_nothing_of_it_is_lost(
-    tmp_path: Path, real_from: tuple[str, ...], kept: list[str]
-) -> None:
-    home = make_mixed_home(tmp_path)
-    before = (home / "ledger.sqlite").read_bytes()
-    done = assay(tmp_path, "ledger", "split", *real_from)
-    assert done.returncode == 0, done.stderr
-    (aside,) = tmp_path.glob(".assay-mixed-*")
-    assert (aside / "ledger.sqlite").read_bytes() == before
-    assert (aside / "evidence").is_dir()
-    with closing(Ledger.open(home / "ledger.sqlite", context="fleet")) as ledger:
-        assert [entry.id for entry in ledger.entries()] == kept
-    again = assay(tmp_path, "ledger", "split")
-    assert again.returncode == 2
-    assert "nothing to split" in again.stderr
-
-
-def test_a_split_that_was_killed_between_two_renames_goes_on(tmp_path: Path) -> None:
-    home = make_mixed_home(tmp_path)
-    home.rename(tmp_path / ".assay-mixed-now")
-    (tmp_path / ".assay.new").mkdir()
-    (tmp_path / ".assay.new" / "ledger.sqlite").write_bytes(b"the new one")
-    assert "nothing to split" in assay(tmp_path, "ledger", "split").stderr
-    assert (home / "ledger.sqlite").read_bytes() == b"the new one"
+    assert "mv .assay .assay-mixed" in answer.stderr
+    assert "mv .assay .assay-mixed" in assay(root, "status").stderr

@@ -125,17 +125,13 @@ class Walk:
             else:
                 self.type(self.random.choice((*LAB_VERBS, *ORDERS, *ORDERS, *CHOICES)))
 
-    def type(
-        self, words: str, shell: str | None = None, flag: str | None = None, *, renames_home: bool = False
-    ) -> Step:
-        """Type a command in one of the shells, and check what must hold after it, if the home is the same then."""
+    def type(self, words: str, shell: str | None = None, flag: str | None = None) -> Step:
+        """Type a command in one of the shells, and check what must hold after it."""
         step, command, environment = self._prepare(words, shell, flag)
         done = run_assay(*command, cwd=self.root, env=environment)
         step.code, step.said = done.returncode, done.stdout + done.stderr
         assert done.returncode in EXPECTED, self.describe(done.stdout + done.stderr)
         assert "internal error" not in done.stderr, self.describe(done.stderr)
-        if renames_home:
-            self.before = read_home(self.root)
         self.check(step)
         return step
 

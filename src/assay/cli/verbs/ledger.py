@@ -10,7 +10,7 @@ import typer
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.ledger_copies import archive, backup, find_anchors, open_ledger_workspace, restore, split
+from assay.cli.verbs.ledger_copies import archive, backup, find_anchors, open_ledger_workspace, restore
 from assay.model.errors import AssayError
 
 ledger_app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -35,7 +35,6 @@ def _ledger() -> None:
 ledger_app.command()(backup)
 ledger_app.command()(restore)
 ledger_app.command()(archive)
-ledger_app.command()(split)
 
 
 @ledger_app.command()

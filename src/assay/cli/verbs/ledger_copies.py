@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -198,33 +198,6 @@ def archive(
         raise end_broken(error, "nothing was moved", form) from None
     _print_archive(moved, file, until, form, moved_now=yes)
     seal_removals(workspace, head, who)
-
-
-def split(
-    real_from: Annotated[
-        int | None,
-        typer.Option(
-            "--real-from",
-            metavar="NUMBER",
-            min=1,
-            help="The first entry that the real machines made: `assay history` numbers them. Default: none did.",
-        ),
-    ] = None,
-    fleet: FleetDir = Path(),
-) -> None:
-    """Split a home in which a lab of an earlier version wrote among the fleet's own.
-
-    All of it is put aside in a folder of its own, and deleted by nobody. The fleet begins a new ledger, with the
-    entries from --real-from on.
-
-    Exit codes: 0 split; 2 there is nothing to split.
-    """
-    from assay.ledger.copies.mixed_home import split_home
-
-    home = Workspace(fleet.resolve(), "fleet").home
-    aside = home.root / f".assay-mixed-{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    count = split_home(home.folder, aside, real_from)
-    typer.echo(f"put aside as a whole: {aside.name}; the fleet's new ledger has {count:,} of its entries")
 
 
 def _parse_cut(before: str, older_than: float | None, now: datetime) -> datetime:
