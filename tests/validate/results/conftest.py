@@ -82,7 +82,7 @@ def told() -> Callable[..., list[str]]:
         tell_two = RESULT_FORMATS[form].comparison
         assert tell_two is not None
         with compare_runs(files[-2], files[-1], wanted) as comparison:
-            return list(tell_two(collect_differences(comparison, files[:-1], root)))
+            return list(tell_two(collect_differences(comparison, root)))
 
     return tell
 

@@ -181,7 +181,7 @@ def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filt
     earlier = list_earlier_runs(list_runs(workspace.reports_dir), new)
     old = find_run(workspace.reports_dir, against) if against else find_comparable_run(earlier, new, _tell_skipped)
     with compare_runs(old, new, outcome_filter) as comparison:
-        differences = collect_differences(comparison, earlier, workspace.root)
+        differences = collect_differences(comparison, workspace.root)
         _print_lines(format_comparison(differences))
         return int(comparison.worse > 0)
 

@@ -1,4 +1,4 @@
-"""Flaky checks: the rule, wherever verdicts come from, and its query of history.
+"""Flaky checks: the rule, and its query of history.
 
 A check is flaky on a subject when its verdict turned between pass and fail at least MIN_FLAKY_TURNS times in its last
 WINDOW_RUNS verdicts.

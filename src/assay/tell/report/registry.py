@@ -15,7 +15,6 @@ from assay.model.outcome import VERDICTS, CheckVerdict, FailureArtefact, Measure
 from assay.model.text.csv_rows import format_csv
 from assay.tell.report import github, junit_format, text_formats
 from assay.validate.results.comparison_summary import RunDifferences
-from assay.validate.results.flaky_outcomes import FlakyOutcome
 from assay.validate.results.run_comparison import CHANGE_KINDS, ChangeKind, OutcomeChange
 from assay.validate.results.run_summary import RunSummary
 
@@ -137,8 +136,6 @@ class ComparisonHead:
     """The checks that only one run has."""
     nodes: NameChanges
     """The nodes that only one run has."""
-    flapping: list[FlakyOutcome]
-    """The checks whose verdict turns again and again."""
 
 
 @fact
@@ -195,7 +192,7 @@ def format_json(summary: RunSummary) -> Iterator[str]:
 
 
 def format_json_comparison(differences: RunDifferences) -> Iterator[str]:
-    """Yield a comparison: both runs, counts by kind, what appeared and vanished, flaky outcomes, changes."""
+    """Yield a comparison: both runs, counts by kind, what appeared and vanished, changes."""
     comparison = differences.comparison
     about = ComparisonHead(
         old=differences.old,
@@ -207,7 +204,6 @@ def format_json_comparison(differences: RunDifferences) -> Iterator[str]:
         apart=SideCounts(*comparison.apart),
         checks=NameChanges(comparison.appeared, comparison.vanished),
         nodes=NameChanges(comparison.nodes_appeared, comparison.nodes_vanished),
-        flapping=list(differences.flaky),
     )
     yield from format_document(about, "changes", (asdict(change) for change in comparison.changes()))
 

@@ -1,4 +1,4 @@
 """Takes the outcomes of runs. Filters, compares and summarises them, and checks them against gates.
 
-Gives changes, flaky checks, and what may be deleted.
+Gives changes, and what may be deleted.
 """

@@ -1,22 +1,16 @@
-"""Summarises a comparison of two runs: groups of similar changes, flaky checks, in sections.
+"""Summarises a comparison of two runs: groups of similar changes, in sections.
 
 Changes are similar where they are of one kind and of one cause (`failure_causes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.model.outcome import SuiteRun
 from assay.model.text.lists import fold_names, format_count, format_list
-from assay.validate.results.flaky_outcomes import (
-    MAX_FLAKY_CANDIDATES,
-    FlakyOutcome,
-    find_flaky_outcomes,
-    is_every_candidate_read,
-)
 from assay.validate.results.outcome_lines import (
     SUBJECT_WIDTH,
     escape_control,
@@ -116,11 +110,10 @@ def _describe_reason(change: OutcomeChange) -> str:
 
 @dataclass(frozen=True)
 class RunDifferences:
-    """A comparison with its groups of changes and flaky outcomes. `root` is the fleet repository."""
+    """A comparison with its groups of changes. `root` is the fleet repository."""
 
     comparison: RunComparison
     groups: tuple[ChangeGroup, ...] = ()
-    flaky: tuple[FlakyOutcome, ...] = ()
     root: Path = Path()
 
     @property
@@ -134,10 +127,9 @@ class RunDifferences:
         return self.comparison.new
 
 
-def collect_differences(comparison: RunComparison, earlier: Sequence[Path], root: Path = Path()) -> RunDifferences:
-    """Return a comparison with all that is derived from it. `earlier` are the files of the runs before the new one."""
-    flaky = tuple(find_flaky_outcomes(comparison, earlier))
-    return RunDifferences(comparison, tuple(group_changes(comparison)), flaky, root)
+def collect_differences(comparison: RunComparison, root: Path = Path()) -> RunDifferences:
+    """Return a comparison with all that is derived from it."""
+    return RunDifferences(comparison, tuple(group_changes(comparison)), root)
 
 
 @dataclass(frozen=True)
@@ -167,10 +159,6 @@ def make_comparison_sections(differences: RunDifferences) -> Iterator[Comparison
         lines = [group.line for group in differences.groups if group.kind == kind]
         if lines and kind != "appeared":
             yield ComparisonSection(_title(comparison, kind), lines, worse=kind in WORSE_KINDS)
-    if differences.flaky:
-        first = f"among the first {MAX_FLAKY_CANDIDATES} that changed"
-        title = "flaky" if is_every_candidate_read(comparison) else f"flaky, {first}"
-        yield ComparisonSection(title, [outcome.line for outcome in differences.flaky])
     if lines := list(_list_appeared_and_vanished(comparison)):
         yield ComparisonSection("only in one of the runs", lines)
 

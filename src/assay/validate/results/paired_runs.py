@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -205,14 +205,3 @@ def find_comparable_run(
     if not readable:
         raise AssayError(f"no run before {run.parent.name} can be read", fix="`--against` names another one")
     return readable[0]
-
-
-def open_newest_first(runs: Sequence[Path]) -> Iterator[StoredRun]:
-    """Yield the newest runs, newest first, each open until the next; runs that cannot be read are skipped."""
-    for path in reversed(runs[-MAX_LOOK_BACK:]):
-        try:
-            stored = StoredRun.open(path)
-        except AssayError:
-            continue
-        with stored:
-            yield stored
