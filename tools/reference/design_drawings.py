@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from assay.fabric.fabric_drawing import COLOURS
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.fabric.fat_tree_geometry import FatTreeWiring
 from assay.model.specs.fabric.switches import TierName
 
-RAIL_COLOURS = (*COLOURS, "#c53030")
+RAIL_COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#b83280", "#6b46c1", "#b7791f", "#2c7a7b", "#c53030")
 INK, GREY, LINE, FREE = "#1a202c", "#718096", "#a0aec0", "#edf2f7"
 WIDTH = 960
 PORT, GAP = 23, 3  # px: a port's square, and the space between two

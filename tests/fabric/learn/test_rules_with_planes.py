@@ -16,8 +16,6 @@ from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.impact import assess_failure
-from assay.fabric.fabric_drawing import draw_fabric
-from assay.fabric.fabric_picture import FabricPicture
 from assay.fabric.learn.draft import draft_rules
 from assay.fabric.learn.hosts import find_hosts
 from assay.fabric.learn.judged_design import judge_discovery
@@ -202,17 +200,6 @@ def test_a_new_node_is_one_cable_to_lay_for_each_rail():
     assert (job.what, len(job.steps)) == ("lay", 2)
 
 
-def test_a_picture_has_boxes_and_says_which_plane_is_missing(large):
-    gone = {device.guid for device in large if device.name in ("leaf-1-2-p4", *(f"spine-3-p{n}" for n in range(1, 5)))}
-    seen = in_reach(large, without(large, lambda cable: gone & {cable.a.guid, cable.b.guid}))
-    svg = draw_fabric(FabricPicture(large, compare_cabling(large, seen).discrepancies))
-    names = re.findall(r'class="name">(.*?)<', svg)
-    assert {"leaf-1-2", "spine-3", "leaf-1-1"} <= set(names)
-    assert [name for name in names if "-p" in name] == []
-    assert ">plane 4 missing<" in svg
-    assert ">plane 1" not in svg, "a box of which all chips are missing is missing"
-
-
 PLUG = ", with 4 planes, carries 4 of the 16 links of n0003"
 
 
@@ -229,8 +216,3 @@ PLUG = ", with 4 planes, carries 4 of the 16 links of n0003"
 )
 def test_a_cable_of_boxes_is_lost_in_all_planes(large, what, said):
     assert assess_failure(large, what).lines[0].endswith(said)
-
-
-def test_a_picture_around_a_port_of_a_box_has_both_ends_of_its_cable(large):
-    svg = draw_fabric(FabricPicture(large, around="leaf-1-2[10]"))
-    assert {"leaf-1-2", "spine-1", "leaf-2-0"} <= set(re.findall(r'class="name">(.*?)<', svg)), "leaves below spine-1"

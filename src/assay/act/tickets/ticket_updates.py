@@ -5,8 +5,7 @@ The proof is a scan of the fabric, passed checks, or the next state of the node.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -36,7 +35,6 @@ from assay.act.tickets.ticket_diff import (
     TICKET_STATUSES,
     TICKETS,
     diff_tickets,
-    parse_ticket,
 )
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
@@ -45,20 +43,12 @@ from assay.decide.state.asset_history import (
     find_returned_parts,
 )
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.fabric.compare.common_causes import group_by_common_cause
 from assay.fabric.compare.compare import FabricComparison
-from assay.fabric.compare.tickets import locate_ticket_picture, make_cabling_tickets
-from assay.fabric.design.compiler import compile_topology
-from assay.fabric.fabric_drawing import draw_fabric
-from assay.fabric.fabric_picture import FabricPicture
 from assay.fabric.scan import format_fabric_subject
 from assay.ledger.ledger_reader import read_projection
-from assay.model.entries.tickets import TicketClosedEntry
-from assay.model.errors import AssayError
 from assay.model.outcome import RecordedOutcome
 from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_time
-from assay.observe.evidence_store import write_atomically
 
 FABRIC_SCAN = "fabric scan "
 """What the proof of a link's ticket begins with; the fabric follows."""
@@ -141,24 +131,6 @@ def _find_transition(view: NodeSnapshot, ticket: Ticket) -> str:
     return f"{view.name} went to {state.state}: {state.reason}"
 
 
-def draw_cabling_tickets(
-    context: ControllerContext, tickets: Iterable[Ticket], comparisons: Mapping[str, FabricComparison]
-) -> None:
-    """Write the picture of each ticket that is about cables. A folder that cannot be written costs the picture only."""
-    keys = {ticket.key for ticket in tickets}
-    for name, comparison in comparisons.items():
-        wanted = make_cabling_tickets(comparison)
-        if keys.isdisjoint(ticket.key for ticket in wanted):
-            continue
-        topology = compile_topology(context.fleet.designs[name], context.fleet)
-        repairs = group_by_common_cause(comparison.discrepancies)
-        for repair, ticket in zip(repairs, wanted, strict=True):
-            if ticket.key in keys:
-                path = context.reports / locate_ticket_picture(name, ticket.key)
-                with contextlib.suppress(AssayError):
-                    write_atomically(path, draw_fabric(FabricPicture(topology, repair.members)).encode())
-
-
 @records_pass("tickets")
 def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache | None = None) -> None:
     """Append the entries that open, update, close and reopen tickets, so that they match the work that there is."""
@@ -182,8 +154,6 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     proofs = ClosingProofs(views, comparisons, scans, links.proofs, snapshot)
     window = timedelta(days=context.policy.reopen_days)
     entries = diff_tickets(known, desired, proofs.find_proof, context.now, window)
-    fresh = [parse_ticket(entry) for entry in entries if entry.kind != TicketClosedEntry.kind]
-    draw_cabling_tickets(context, fresh, comparisons)
     context.ledger.append(*entries)
 
 

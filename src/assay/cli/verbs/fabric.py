@@ -20,7 +20,6 @@ from assay.fabric.compare.common_causes import group_by_common_cause
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.repair import CablingRepair, measure_cost
 from assay.fabric.compare.shared_plugs import drop_other_planes
-from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.fabric.design.compiled_topology import CompiledTopology
@@ -190,61 +189,6 @@ def impact(
 
     assessment = assess_failure(load_compiled_design(fleet, design), element)
     print("\n".join(assessment.lines) if format == "text" else format_answer(assessment.make_answer(), indent=1))  # noqa: T201
-
-
-@fabric_app.command()
-def draw(
-    around: Annotated[
-        str,
-        typer.Option(
-            metavar="ELEMENT",
-            help="A node, a switch or a port: n0005, spine-01, leaf-su01-r0[17/1]. Default: all that is wrong.",
-            show_default=False,
-        ),
-    ] = "",
-    dump: Annotated[
-        Path | None,
-        typer.Option(
-            "--from", metavar="FILE", help="A discovery; - is stdin. Default: the last scan.", show_default=False
-        ),
-    ] = None,
-    design: DesignOrFile = "",
-    fleet: FleetDir = Path(),
-) -> None:
-    """Draw a part of the fabric as SVG, on stdout: tiers, rails, and in red what is not as designed.
-
-    Exit codes: 0 drawn; 2 the design has no such element, or there is nothing to compare it with.
-    """
-    from assay.fabric.fabric_drawing import draw_fabric
-    from assay.fabric.fabric_picture import FabricPicture
-
-    topology = load_compiled_design(fleet, design)
-    comparison = _compare_dump(topology, dump) if dump else _compare_last_scan(Workspace(fleet), design)
-    for remark in comparison.remarks:
-        print(remark, file=sys.stderr)  # noqa: T201
-    picture = FabricPicture(topology, comparison.discrepancies, around, comparison.remarks)
-    print(draw_fabric(picture), end="")  # noqa: T201
-
-
-def _compare_dump(topology: CompiledTopology, dump: Path) -> FabricComparison:
-    from assay.fabric.compare.compare import compare_cabling
-    from assay.fabric.readers.format_detection import read_topology
-
-    return compare_cabling(topology, read_topology(read_dump(dump)))
-
-
-def _compare_last_scan(workspace: Workspace, design: str) -> FabricComparison:
-    from assay.fabric.design.topology_cache import select_design
-    from assay.fabric.scan import format_fabric_subject, judge_scan
-    from assay.observe.evidence_store import EvidenceStore
-
-    selected = select_design(workspace.fleet, design)
-    last = EvidenceStore(workspace.evidence_dir).latest(format_fabric_subject(selected))
-    if last is None:
-        raise AssayError(
-            f"the fabric {selected.name} was never scanned", fix="call `assay fabric scan`, or give a discovery: --from"
-        )
-    return judge_scan(workspace.fleet, selected, last)
 
 
 fabric_app.command()(learn)

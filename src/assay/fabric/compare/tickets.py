@@ -6,7 +6,6 @@ Discrepancies with one common cause share a ticket: a transceiver, a rack withou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from assay.fabric.compare.common_causes import group_by_common_cause
 from assay.fabric.compare.compare import FabricComparison
@@ -18,7 +17,6 @@ from assay.model.ledger_entry import derive_id
 from assay.model.specs.fabric.cable import Cable
 from assay.model.ticket import Ticket, TicketPlace
 
-REPORTS_FOLDER = PurePosixPath("reports")
 """Where a fleet's reports are, below its root."""
 TITLES = {
     "swap": "Exchanged cables",
@@ -80,13 +78,7 @@ def _make_ticket(design: str, repair: CablingRepair) -> Ticket:
         cause=f"{repair.likely_cause or describe_likely_cause(first)}; {cost}",
         steps="\n".join(list_repair_steps(members, design, sharing)),
         beside="\n".join(sharing),
-        files=f"{REPORTS_FOLDER / locate_ticket_picture(design, key)}  picture of this part of the fabric",
     )
-
-
-def locate_ticket_picture(design: str, key: str) -> PurePosixPath:
-    """Return the path of a ticket's picture, below the folder of the reports."""
-    return PurePosixPath("fabric", design, f"{derive_id('ticket', key)}.svg")
 
 
 def _make_key(design: str, repair: CablingRepair) -> str:

@@ -9,7 +9,6 @@ from assay.tell.pages.page_frame import PageRequest, place, render_frame
 from assay.tell.views.fabric_view import (
     FaultyCabling,
     SwitchPort,
-    draw_ticket,
     find_switch,
     list_faults,
     list_ports,
@@ -36,11 +35,6 @@ def list_node_ports(records: LiveRecords, node: str) -> list[tuple[str, SwitchPo
     """Return the ports of a node's adapters, each with the adapter's name, and what the design wants at it."""
     devices = [(fabric, dev) for fabric in records.read_fabrics() for dev in fabric.topology if dev.node == node]
     return [(device.name, port) for fabric, device in devices for port in list_ports(fabric, device)]
-
-
-def draw_ticket_part(records: LiveRecords, ticket: str) -> str:
-    """Return a picture of the part of the fabric that a ticket is about, "" without one."""
-    return next(filter(None, (draw_ticket(fabric, ticket) for fabric in records.read_fabrics())), "")
 
 
 def render_fabric_page(records: LiveRecords, request: PageRequest) -> str:

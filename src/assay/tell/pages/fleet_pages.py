@@ -18,7 +18,7 @@ from assay.model.page import SIZE, group_rows
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_time, parse_time
 from assay.tell.customer.view import build_customer_view
-from assay.tell.pages.fabric_pages import draw_ticket_part, list_drawn_faults
+from assay.tell.pages.fabric_pages import list_drawn_faults
 from assay.tell.pages.page_frame import PageRequest, place, render_frame
 from assay.tell.views.fleet import (
     FleetFilter,
@@ -242,7 +242,6 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
         ticket=record.ticket,
         racks=racks,
         faults=list_drawn_faults(records, ticket=ident) if is_cabling else [],
-        around=draw_ticket_part(records, ident) if is_cabling else "",
         drawn=Markup,
         proof=find_ticket_proof(records, record),
         closing=describe_wait(record),

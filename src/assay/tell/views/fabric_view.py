@@ -13,8 +13,6 @@ from assay.fabric.compare.discrepancy import CablingDiscrepancy
 from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.devices import DesignedDevice
-from assay.fabric.fabric_drawing import draw_fabric
-from assay.fabric.fabric_picture import FabricPicture
 from assay.fabric.fault_drawing import FindAddress, draw_discrepancy
 from assay.model.specs.fabric.cable import CableEnd, PortId
 
@@ -61,8 +59,7 @@ class FabricSummary:
 
     `problems`: what the scan could not read. `notes`: what was foreign in it.
 
-    `drawing` is the part of the fabric that has faults, as SVG. `scanned_at` is "" for a fabric that nobody scanned:
-    then nothing is known of its cables.
+    `scanned_at` is "" for a fabric that nobody scanned: then nothing is known of its cables.
     """
 
     name: str
@@ -71,7 +68,6 @@ class FabricSummary:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     faults: tuple[FaultyCabling, ...]
-    drawing: str
     switches: tuple[SwitchSummary, ...]
 
 
@@ -93,12 +89,9 @@ def summarize_fabric(fabric: ScannedFabric, find_address: FindAddress) -> Fabric
         SwitchSummary(device.name, device.rack, device.u, cables, wrong[device.guid]) for device, cables in devices
     )
     if scan is None:
-        return FabricSummary(topology.name, "nobody has scanned it yet", "", (), (), (), "", switches)
+        return FabricSummary(topology.name, "nobody has scanned it yet", "", (), (), (), switches)
     seen, faults = scan.comparison, tuple(list_faults(scan, find_address))
-    drawing = draw_fabric(FabricPicture(topology, seen.discrepancies), style="") if faults else ""
-    return FabricSummary(
-        topology.name, seen.summary, scan.scanned_at, seen.problems, seen.notes, faults, drawing, switches
-    )
+    return FabricSummary(topology.name, seen.summary, scan.scanned_at, seen.problems, seen.notes, faults, switches)
 
 
 def list_faults(
@@ -115,16 +108,6 @@ def list_faults(
         its_ticket = named.get(id(discrepancy), "")
         if (not node or node in discrepancy.nodes) and ticket in ("", its_ticket):
             yield FaultyCabling(discrepancy, draw_discrepancy(discrepancy, find_address), its_ticket)
-
-
-def draw_ticket(fabric: ScannedFabric, ticket: str) -> str:
-    """Return a picture of the part of a fabric that a ticket is about, "" for a ticket of something else."""
-    discrepancies = fabric.scan.comparison.discrepancies if fabric.scan else ()
-    tickets = make_cabling_tickets(fabric.scan.comparison) if fabric.scan else []
-    for repair, own in zip(group_by_common_cause(discrepancies), tickets, strict=True):
-        if own.id == ticket:
-            return draw_fabric(FabricPicture(fabric.topology, repair.members), style="")
-    return ""
 
 
 def find_switch(fabrics: Iterable[ScannedFabric], name: str) -> tuple[ScannedFabric, DesignedDevice] | None:
