@@ -209,7 +209,7 @@ def test_the_trend_of_each_pool_ends_with_what_stands_now(runs):
     day(runs, 0, {MEMORY: RACK})
     assert append_missing_runs(runs.folder) == []
     with runs.standing() as standing:
-        rates = read_pool_rates(runs.fleet, runs.folder, standing.list_reported_runs()[-1].at, [])
+        rates = read_pool_rates(runs.folder, standing.list_reported_runs()[-1].at, [])
         (trend,) = build_overview(runs.fleet, standing, rates=rates).trends
     assert (trend.pool, trend.holders, trend.ill) == ("h100-a", 16, 4)
     assert [share for _, share in trend.shares] == [1.0, 28 / 32]
