@@ -83,9 +83,11 @@ def test_without_a_compiler_the_readings_are_replayed_and_it_is_said(node: Any) 
     try:
         node.environment = {"PATH": "/nonexistent"}
         done = node.run("python3", "-m", "assay.node.probe")
+        host = node.run("python3", "-m", "assay.node.probe", "--areas", "host")
     finally:
         elsewhere.rename(library)
     assert "NVML: replayed, no C compiler found" in done.stderr
+    assert json.loads(host.stdout)["probe"].keys() == {"host"}, "what was not asked for is not added"
     gpu = json.loads(done.stdout)["probe"]["gpu"]
     assert gpu["devices"]["0000:61:00.0"] == {"failed": "GPU is lost"}
     assert gpu["devices"]["0000:c3:00.0"]["temperature"]["gpu_c"] == {"value": 91}

@@ -237,7 +237,8 @@ def _run_probe_with_replayed_nvml(
     else:
         sys.stdout.write(progress.decode() + "\n" if progress else "")
         for channel in {"before", "probe"} & document.keys():
-            add_nvml_readings(document[channel]["gpu"], state)
+            if "gpu" in document[channel]:  # a probe may be asked for other areas only
+                add_nvml_readings(document[channel]["gpu"], state)
         sys.stdout.write(json.dumps(document) + "\n")
     sys.exit(done.returncode)
 
