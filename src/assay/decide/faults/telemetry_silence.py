@@ -104,22 +104,24 @@ def list_unread(
     `answered`: the last answers (Unix seconds) by node and source. "" for a node that was never read. How such a node
     is, nobody knows, whoever is to blame for it: the node, the network, or a controller that stands still.
     """
-    unread = {}
-    policy_of = {name: policy for policy in policies for name in policy.states_in_service}
+    unread, now_s = {}, now.timestamp()
+    earliest_of = {
+        name: now_s - silence_deadline(policy.silence, "probe").total_seconds()
+        for policy in policies
+        for name in policy.states_in_service
+    }
     for state in states:
-        policy = policy_of.get(state.state)
-        if policy is None or state.unsettled_effects:
+        if state.state not in earliest_of or state.unsettled_effects:
             continue
         at = answered.get((state.node, "probe"))
-        if is_silent(policy.silence, "probe", at or 0.0, state.since, now.timestamp()):
+        if is_silent(at or 0.0, state.since, earliest_of[state.state]):
             unread[state.node] = format_time(datetime.fromtimestamp(at, now.tzinfo)) if at else ""
     return unread
 
 
-def is_silent(silence: SilenceLimits, source: str, answered_s: float, since: str, now_s: float) -> bool:
+def is_silent(answered_s: float, since: str, earliest_s: float) -> bool:
     """Whether a source gave no answer for too long, and the node's state, which began `since`, is as old."""
-    earliest = now_s - silence_deadline(silence, source).total_seconds()
-    return answered_s < earliest and parse_epoch_seconds(since) < earliest
+    return answered_s < earliest_s and parse_epoch_seconds(since) < earliest_s
 
 
 def silence_deadline(silence: SilenceLimits, source: str) -> timedelta:

@@ -15,13 +15,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from assay.act.effects.workflow_queues import count_unfinished_workflows, format_queue_name
-from assay.act.ingest.silent_nodes import list_sources, open_last_seen, read_unread_nodes
+from assay.act.ingest.silent_nodes import list_sources, open_last_seen
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.pass_log import read_passes
 from assay.act.loop.projections import read_unknown_jobs
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, compute_due_tasks, list_schedule_lines
 from assay.act.schedules.slot_runner import read_schedule_history
-from assay.decide.faults.telemetry_silence import is_silent
+from assay.decide.faults.telemetry_silence import is_silent, list_unread, silence_deadline
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.load_coverage import COVERAGE
 from assay.decide.state.node_state import NodeState
@@ -49,7 +49,7 @@ class MetricSource:
     """The fleet at one moment. `states` holds the enrolled nodes of the inventory, by name.
 
     `pool_names` are the pools of the inventory's nodes, by node. `service_states` are those that customers use.
-    `rollout` is the active one.
+    `answered` says when each source of a node answered last, as `LastSeen`. `rollout` is the active one.
     """
 
     context: ControllerContext
@@ -57,6 +57,7 @@ class MetricSource:
     states: Mapping[str, NodeState]
     pool_names: Mapping[str, str]
     service_states: frozenset[str]
+    answered: Mapping[NodeSource, float]
     counts: LedgerCounts
     checks: CheckCounts
     rollout: Rollout | None = None
@@ -93,7 +94,7 @@ def list_node_series(source: MetricSource) -> Iterator[Series]:
     yield from (Series(families.BREAKER_OPEN, (pool,), float(pool in opened)) for pool in source.pools)
     unknown = read_unknown_jobs(source.context.home).keys() & source.states.keys()
     yield from _list_by_pool(source, families.JOBS_UNKNOWN, [source.pool_names[name] for name in unknown])
-    unread = read_unread_nodes(source.context.fleet, source.context.home, states, source.now)
+    unread = list_unread(states, source.context.fleet.policies.values(), source.answered, source.now)
     yield from _list_by_pool(source, families.NODES_UNREAD, [source.pool_names[name] for name in unread])
     yield from _list_nodes_out(source)
 
@@ -326,20 +327,21 @@ class TelemetrySources:
                 for node in self._fleet.nodes.values()
                 for name in list_sources(node)
             ]
-        heard = open_last_seen(source.context)
-        answered, expected = heard.last_answers(), list_expected_nodes(source)
+        answered, expected = source.answered, list_expected_nodes(source)
         must_answer = [(key, labels) for key, labels in self._sources if key[0] in expected]
-        yield from _count(families.SOURCES, Counter(labels for _, labels in must_answer))
+        asked = Counter(labels for _, labels in must_answer)
+        yield from _count(families.SOURCES, asked)
         limits, now_s = source.context.policy.silence, source.now_s
+        earliest = {labels: now_s - silence_deadline(limits, labels[1]).total_seconds() for labels in asked}
         silent = Counter(
             labels
             for key, labels in must_answer
-            if is_silent(limits, labels[1], answered.get(key, 0.0), source.states[key[0]].since, now_s)
+            if is_silent(answered.get(key, 0.0), source.states[key[0]].since, earliest[labels])
         )
-        yield from _count(families.SOURCES_SILENT, Counter({labels: silent[labels] for _, labels in must_answer}))
+        yield from _count(families.SOURCES_SILENT, Counter({labels: silent[labels] for labels in asked}))
         known = ((labels, answered[key]) for key, labels in must_answer if key in answered)
         yield from oldest_series(families.SOURCE_OLDEST, known, source.now_s)
-        yield Series(families.AGENT_ITEMS, (), heard.count_received())
+        yield Series(families.AGENT_ITEMS, (), open_last_seen(source.context).count_received())
         if (listened_s := answered.get(ALL_AGENTS)) is not None:
             yield Series(families.LISTENING_AGE, (), max(0.0, source.now_s - listened_s))
 

@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from assay.act.ingest.silent_nodes import open_last_seen
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
 from assay.decide.rollouts.rollout_history import ROLLOUTS
@@ -89,7 +90,8 @@ class FleetMetrics(Collector):
         known = {name: state for name, state in states.items() if name in nodes}
         now, rollout = context.clock.now(), read_projection(context.ledger, ROLLOUTS).find_active()
         pools, service = {name: node.pool for name, node in nodes.items()}, context.policy.states_in_service
-        source = MetricSource(context, now, known, pools, service, counts, self._checks, rollout)
+        answered = open_last_seen(context).last_answers()
+        source = MetricSource(context, now, known, pools, service, answered, counts, self._checks, rollout)
         return chain(
             list_node_series(source),
             counts.series(),
