@@ -116,11 +116,12 @@ def run_fabric_scan(
 
 
 def judge_scan(fleet: Fleet, design: FabricDesign, evidence: EvidenceDocument) -> FabricComparison:
-    """Compare the discovery in a scan's evidence with the design. Raises AssayError as `compile_topology` does.
+    """Compare the discovery in a scan's evidence with the design. Raises AssayError as `compile_topology` does."""
+    return compare_scan(compile_topology(design, fleet), evidence)
 
-    The comparison is partial if the discovery failed, or if no known tool wrote it.
-    """
-    topology = compile_topology(design, fleet)
+
+def compare_scan(topology: CompiledTopology, evidence: EvidenceDocument) -> FabricComparison:
+    """Compare the discovery in a scan's evidence. It is partial if that failed, or if no known tool wrote it."""
     text, stderr = evidence.read("discovery", "text"), evidence.read("discovery", "stderr")
     if text.kind != "value":
         return _know_nothing(topology, text.reason)

@@ -32,20 +32,20 @@ from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeT
 from assay.decide.state.node_projection import MACHINE_KINDS, NODE_STATES
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
-from assay.declare.home import find_home_of
 from assay.declare.spec_values_read_by_checks import JudgingHashes
 from assay.declare.stand_ins import find_refused_settings
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.node_cables import digest_node_cables
-from assay.fabric.design.topology_cache import load_topology
-from assay.fabric.scan import format_fabric_subject, judge_scan
+from assay.fabric.scan import compare_scan, format_fabric_subject, judge_scan
 from assay.ledger.ledger_reader import EntryQueue, open_reader_of, read_projection
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
+from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import NEVER, hours, parse_time
 from assay.validate.runs.subjects import DeclaredOutcomes
@@ -157,11 +157,9 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
     def _topologies(self) -> dict[str, CompiledTopology]:
         """The topology of each design that compiles. `assay check` reports the others."""
         topologies: dict[str, CompiledTopology] = {}
-        for name in self._context.fleet.designs:
+        for name, design in self._context.fleet.designs.items():
             try:
-                topologies[name] = load_topology(
-                    self._context.fleet.root, name, find_home_of(self._context.fleet).overlays
-                )
+                topologies[name] = compile_topology(design, self._context.fleet)
             except AssayError as error:
                 self._context.progress(f"fabric {name}: {error}")
         return topologies
@@ -424,19 +422,26 @@ class FabricComparisonCache:
 
     def get_all(self, context: ControllerContext) -> dict[str, ScannedFabricComparison]:
         """Return the comparison of each fabric that has nodes. A fabric that was never scanned is left out."""
+        found = {design.name: self.get(context, design) for design in list_used_designs(context.fleet)}
+        return {name: comparison for name, comparison in found.items() if comparison}
+
+    def get(
+        self, context: ControllerContext, design: FabricDesign, topology: CompiledTopology | None = None
+    ) -> ScannedFabricComparison | None:
+        """Return the comparison of a fabric, None if it was never scanned. Whoever has its `topology` gives it."""
+        subject = format_fabric_subject(design)
         with self._lock:
             if self._fleet is not context.fleet:
                 self._fleet, self._cached = context.fleet, {}
-            fabrics = {node.settings.fabric or "" for node in context.fleet.nodes.values()}
-            for name in sorted(fabrics & context.fleet.designs.keys()):
-                self._refresh(context, name)
-            return {name: comparison for name, (_, comparison) in self._cached.items()}
+            stored_at, known = context.evidence.stored_at(subject), self._cached.get(design.name)
+            if (known is None or known[0] != stored_at) and (evidence := context.evidence.latest(subject)):
+                fresh = compare_scan(topology, evidence) if topology else judge_scan(context.fleet, design, evidence)
+                known = stored_at, ScannedFabricComparison(fresh, evidence.at.isoformat())
+                self._cached[design.name] = known
+            return known[1] if known else None
 
-    def _refresh(self, context: ControllerContext, name: str) -> None:
-        design = context.fleet.designs[name]
-        stored_at = context.evidence.stored_at(format_fabric_subject(design))
-        if name in self._cached and self._cached[name][0] == stored_at:
-            return
-        if evidence := context.evidence.latest(format_fabric_subject(design)):
-            comparison = judge_scan(context.fleet, design, evidence)
-            self._cached[name] = (stored_at, ScannedFabricComparison(comparison, evidence.at.isoformat()))
+
+def list_used_designs(fleet: Fleet) -> list[FabricDesign]:
+    """Return the designs of the fabrics that have nodes, by name."""
+    names = {node.settings.fabric or "" for node in fleet.nodes.values()}
+    return [fleet.designs[name] for name in sorted(names & fleet.designs.keys())]

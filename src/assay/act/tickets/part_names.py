@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.decide.state.node_state import NodeState
-from assay.declare.home import find_home_of
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.fabric.design.topology_cache import load_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.model.errors import AssayError
 from assay.model.faults.bmc_events import CHASSIS_PREFIX, map_bmc_gpus
 from assay.model.faults.sightings import map_parts_by_pci
@@ -57,9 +56,8 @@ class PartNames:
         if fabric not in self._topologies:
             self._topologies[fabric] = None
             if fabric in self._fleet.designs:
-                overlays = find_home_of(self._fleet).overlays
                 try:
-                    self._topologies[fabric] = load_topology(self._fleet.root, fabric, overlays)
+                    self._topologies[fabric] = compile_topology(self._fleet.designs[fabric], self._fleet)
                 except AssayError:
                     return None
         return self._topologies[fabric]

@@ -236,6 +236,10 @@ class CompiledTopology:
         cable = self.cables[number]
         return cable if cable.a.port_id == port else Cable(cable.b, cable.a, cable.rate, cable.length_m)
 
+    def count_cables(self, guid: str) -> int:
+        """Return how many cables a device has."""
+        return len(self._numbers.get(guid, ()))
+
     def cables_of_device(self, guid: str) -> list[Cable]:
         """Return the cables of one device, in the order of the design."""
         return [self.cables[number] for number in self._numbers.get(guid, ())]

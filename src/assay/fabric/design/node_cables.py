@@ -6,10 +6,8 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 
-from assay.declare.home import find_home_of
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.compiler import compile_topology
-from assay.fabric.design.topology_cache import load_topology
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.specs.fabric.fabric_design import FabricDesign
@@ -53,9 +51,9 @@ def find_node_leaves(fleet: Fleet) -> dict[tuple[str, str], str]:
     nothing; `assay check` reports it.
     """
     leaf_at: dict[tuple[str, str], str] = {}
-    for name in fleet.designs:
+    for design in fleet.designs.values():
         try:
-            leaf_at.update(_list_leaves(load_topology(fleet.root, name, find_home_of(fleet).overlays)))
+            leaf_at.update(_list_leaves(compile_topology(design, fleet)))
         except AssayError:
             continue
     of_node: dict[str, set[str]] = defaultdict(set)

@@ -25,16 +25,18 @@ def find_address(end: CableEnd) -> str:
     return place("nodes", end.node) if end.node else place("fabric", end.device)
 
 
-def list_drawn_faults(records: LiveRecords, node: str = "", ticket: str = "") -> list[FaultyCabling]:
-    """Return what is wrong with the cables of a node, or that a ticket is about."""
-    scans = [fabric.scan for fabric in records.read_fabrics() if fabric.scan]
+def list_drawn_faults(
+    records: LiveRecords, *, fabric: str = "", node: str = "", ticket: str = ""
+) -> list[FaultyCabling]:
+    """Return what is wrong with the cables of a node of a fabric, or that a ticket is about."""
+    scans = [each.scan for each in records.read_fabrics(fabric) if each.scan]
     return [fault for scan in scans for fault in list_faults(scan, find_address, node, ticket)][:MAX_FAULTS]
 
 
-def list_node_ports(records: LiveRecords, node: str) -> list[tuple[str, SwitchPort]]:
+def list_node_ports(records: LiveRecords, node: str, fabric: str) -> list[tuple[str, SwitchPort]]:
     """Return the ports of a node's adapters, each with the adapter's name, and what the design wants at it."""
-    devices = [(fabric, dev) for fabric in records.read_fabrics() for dev in fabric.topology if dev.node == node]
-    return [(device.name, port) for fabric, device in devices for port in list_ports(fabric, device)]
+    of_node = [(each, device) for each in records.read_fabrics(fabric) for device in each.topology if device.node == node]
+    return [(device.name, port) for each, device in of_node for port in list_ports(each, device)]
 
 
 def render_fabric_page(records: LiveRecords, request: PageRequest) -> str:

@@ -36,7 +36,7 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
     view = build_node_view(records, request.path_params["name"])
     if view is None:
         return None
-    commit = records.fleet.commit
+    commit, fabric = records.fleet.commit, (view.node.settings.fabric or "") if view.node else ""
 
     def measure_stay(stay: StateStay) -> str:
         ended = parse_time(stay.until) if stay.until else request.now
@@ -52,8 +52,8 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
         commit=commit,
         tickets=list_node_tickets(records.read_tickets(), view.state.node),
         rollouts=[each for each in records.read_rollouts().rollouts.values() if view.state.node in each.members][::-1],
-        adapters=list_node_ports(records, view.state.node) if view.node and view.node.settings.fabric else [],
-        faults=list_drawn_faults(records, node=view.state.node) if view.node and view.node.settings.fabric else [],
+        adapters=list_node_ports(records, view.state.node, fabric) if fabric else [],
+        faults=list_drawn_faults(records, fabric=fabric, node=view.state.node) if fabric else [],
         drawn=Markup,
         sync_words=STATE_WORDS,
         stay_span=measure_stay,

@@ -84,7 +84,7 @@ def summarize_fabric(fabric: ScannedFabric, find_address: FindAddress) -> Fabric
     """Return one fabric. `find_address` gives the pages of devices in the pictures."""
     topology, scan = fabric.topology, fabric.scan
     wrong = Counter(port.guid for port in fabric.wrong_ports)
-    devices = [(device, len(topology.cables_of_device(device.guid))) for device in topology if device.kind == "switch"]
+    devices = [(device, topology.count_cables(device.guid)) for device in topology if device.kind == "switch"]
     switches = tuple(
         SwitchSummary(device.name, device.rack, device.u, cables, wrong[device.guid]) for device, cables in devices
     )

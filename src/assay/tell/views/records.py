@@ -16,7 +16,7 @@ from assay.act.ingest.silent_nodes import read_unread_nodes
 from assay.act.ingest.trend_evaluation import read_answer
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
-from assay.act.loop.snapshot import FabricComparisonCache
+from assay.act.loop.snapshot import FabricComparisonCache, list_used_designs
 from assay.act.tickets.ticket_diff import TICKETS
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.load_coverage import COVERAGE
@@ -80,7 +80,7 @@ class LiveRecords:
     def __init__(self, refresh: Callable[[], ControllerContext]) -> None:
         self._refresh, self._lock = refresh, RLock()
         self._comparisons = FabricComparisonCache()
-        self._topologies: list[CompiledTopology] = []
+        self._topologies: dict[str, CompiledTopology] = {}
         self._topologies_of: Fleet | None = None
 
     @property
@@ -117,18 +117,19 @@ class LiveRecords:
         """Return the rollouts as they are now."""
         return read_projection(self.ledger_for_reading, ROLLOUTS)
 
-    def read_fabrics(self) -> list[ScannedFabric]:
-        """Return the fabrics that have nodes, each with its last scan, by name."""
-        context = self._refresh()
+    def read_fabrics(self, only: str = "") -> list[ScannedFabric]:
+        """Return the fabrics that have nodes, each with its last scan, by name; or `only` one."""
+        context, fabrics = self._refresh(), list[ScannedFabric]()
         with self._lock:
             if self._topologies_of is not context.fleet:
-                names = {node.settings.fabric or "" for node in context.fleet.nodes.values()}
-                designs = [context.fleet.designs[name] for name in sorted(names & context.fleet.designs.keys())]
-                self._topologies = [compile_topology(design, context.fleet) for design in designs]
-                self._topologies_of = context.fleet
-            topologies = self._topologies
-        scans = self._comparisons.get_all(context)
-        return [ScannedFabric(topology, scans.get(topology.name)) for topology in topologies]
+                self._topologies, self._topologies_of = {}, context.fleet
+            for design in list_used_designs(context.fleet):
+                if only in ("", design.name):
+                    if design.name not in self._topologies:
+                        self._topologies[design.name] = compile_topology(design, context.fleet)
+                    topology = self._topologies[design.name]
+                    fabrics.append(ScannedFabric(topology, self._comparisons.get(context, design, topology)))
+        return fabrics
 
     def read_worsening(self) -> dict[str, Any]:
         """Return the last answer about what gets worse, as JSON has it; empty before the first."""
