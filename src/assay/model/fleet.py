@@ -135,6 +135,14 @@ class Fleet:
             raise AssayError(str(error), where=where, fix="`assay check` says where") from None
 
     @property
+    def sound_fault_catalog(self) -> FaultCatalog | None:
+        """All fault catalogues merged, None if there is none, or if they contradict each other."""
+        try:
+            return self.fault_catalog
+        except AssayError:
+            return None
+
+    @property
     def policy(self) -> LifecyclePolicy:
         """The lifecycle policy. Raises AssayError unless the fleet has exactly one."""
         if len(self.policies) != 1:

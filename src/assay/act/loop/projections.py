@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING
 
 from assay.decide.state.node_projection import NODE_STATES
 from assay.decide.state.node_state import NodeState
-from assay.ledger.ledger_reader import read_projection
-from assay.ledger.store import Ledger
 from assay.model.facts import fact
 from assay.model.outcome import RecordedOutcome
 
 if TYPE_CHECKING:
     from assay.adapters.scheduler import StatusReadings
+    from assay.ledger.store import Ledger
 
 
 OutcomesByNode = dict[str, tuple[RecordedOutcome, ...]]
@@ -34,6 +33,8 @@ OutcomesByNode = dict[str, tuple[RecordedOutcome, ...]]
 
 def read_node_states(ledger: Ledger) -> Mapping[str, NodeState]:
     """Return the current state of every node that was ever enrolled. Safe for threads."""
+    from assay.ledger.ledger_reader import read_projection  # `assay status` reads only the file, and needs no database
+
     return read_projection(ledger, NODE_STATES).node_states()
 
 

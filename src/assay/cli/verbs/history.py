@@ -206,10 +206,9 @@ def history(
 
 def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
     from assay.ledger.copies.archive import find_archived_history
-    from assay.tell.views.records import find_fault_catalog
 
     state = find_node_state(workspace, node)
-    formatter = EntryFormatter(find_fault_catalog(workspace))
+    formatter = EntryFormatter(workspace.fleet.sound_fault_catalog)
     described = [HistoryEntry(entry, formatter.format(entry)) for entry in workspace.ledger_for_reading.entries(node)]
     lines = [line for line in described if not moves or line.entry.kind in MOVE_KINDS]
     archived = find_archived_history(workspace.ledger_location, node)

@@ -394,11 +394,11 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
 
 def _find_unread(workspace: Workspace, states: Collection[NodeState]) -> Mapping[str, str]:
     """Return the nodes in service that are not known; none where no inventory and policy can be read."""
-    from assay.tell.views.records import find_unread
+    from assay.act.ingest.silent_nodes import read_unread_nodes
 
     if _list_service_states(workspace) is None:
         return {}
-    return find_unread(workspace, states)
+    return read_unread_nodes(workspace.fleet, workspace.data_dir, states, workspace.clock.now())
 
 
 def _read_stories(workspace: Workspace, states: list[NodeState]) -> Mapping[str, NodeStory]:

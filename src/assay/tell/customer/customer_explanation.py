@@ -148,7 +148,7 @@ def read_customer_situation(source: RecordSource, states: Sequence[NodeState], s
     Specs that cannot be read are left out: the answer is then in general words.
     """
     from assay.tell.views.node_sync import find_node_rollout
-    from assay.tell.views.records import find_fault_catalog, find_unread
+    from assay.tell.views.records import find_unread
 
     ledger, policies = source.ledger_for_reading, list(source.fleet.policies.values())
     known = [policy for policy in policies if state.state in policy.states] or (policies if len(policies) == 1 else [])
@@ -159,7 +159,7 @@ def read_customer_situation(source: RecordSource, states: Sequence[NodeState], s
         state,
         states,
         known[0] if known else None,
-        find_fault_catalog(source),
+        source.fleet.sound_fault_catalog,
         source.clock.now(),
         failures=[recorded for recorded in ledger.latest(state.node) if recorded.outcome.verdict == "fail"],
         ended_jobs=frozenset(each.effect for each in intents if each.action == "drain-now" and each.before.get("jobs")),

@@ -22,7 +22,7 @@ from assay.tell.customer.customer_explanation import (
     find_harm,
     read_customer_situation,
 )
-from assay.tell.views.records import RecordSource, find_fault_catalog, find_unread
+from assay.tell.views.records import RecordSource, find_unread
 
 EXPLAINED = 40
 """So many nodes are explained in full: each costs a reading of what is known of it."""
@@ -88,7 +88,7 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     seen = {node.name for node in fleet.nodes.values() if sees(node)}
     ours = [state for state in states if state.node in seen and state.state not in final and name in ("", state.node)]
     known = {state.node: state for state in ours}
-    unread, catalog = find_unread(source, ours), find_fault_catalog(source)
+    unread, catalog = find_unread(source, ours), source.fleet.sound_fault_catalog
     nodes = tuple(
         CustomerNode(
             state.node,

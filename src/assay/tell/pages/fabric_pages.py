@@ -35,7 +35,8 @@ def list_drawn_faults(
 
 def list_node_ports(records: LiveRecords, node: str, fabric: str) -> list[tuple[str, SwitchPort]]:
     """Return the ports of a node's adapters, each with the adapter's name, and what the design wants at it."""
-    of_node = [(each, device) for each in records.read_fabrics(fabric) for device in each.topology if device.node == node]
+    fabrics = records.read_fabrics(fabric)
+    of_node = [(each, device) for each in fabrics for device in each.topology if device.node == node]
     return [(device.name, port) for each, device in of_node for port in list_ports(each, device)]
 
 

@@ -137,12 +137,6 @@ NO_STORY = NodeStory()
 
 def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str, NodeStory]:
     """Return the story of each node that has one. Nothing is read while all nodes are well."""
-    from assay.act.tickets.part_names import PartNames
-    from assay.act.tickets.ticket_diff import TICKETS
-    from assay.ledger.ledger_reader import read_projection
-    from assay.observe.evidence_store import EvidenceStore
-    from assay.tell.views.records import find_fault_catalog
-
     policies = {name: policy for policy in source.fleet.policies.values() for name in policy.states}
     serving = {name for name, policy in policies.items() if policy.is_in_service(name)}
     shown_states = [
@@ -150,10 +144,15 @@ def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str,
     ]
     if not shown_states:
         return {}
-    catalog, names = find_fault_catalog(source), PartNames(source.fleet, EvidenceStore(source.data_dir / "evidence"))
+    from assay.act.tickets.part_names import PartNames
+    from assay.act.tickets.ticket_diff import TICKETS
+    from assay.ledger.ledger_reader import read_projection
+    from assay.observe.evidence_store import EvidenceStore
+
+    names = PartNames(source.fleet, EvidenceStore(source.data_dir / "evidence"))
     titles = list_ticket_titles(read_projection(source.ledger_for_reading, TICKETS).values())
     stories: dict[str, NodeStory] = {}
     for state in shown_states:
         step = find_next_step(state, policies.get(state.state), titles.get(state.node, {}))
-        stories[state.node] = NodeStory(tell_incidents(catalog, state, serving, names), step)
+        stories[state.node] = NodeStory(tell_incidents(source.fleet.sound_fault_catalog, state, serving, names), step)
     return stories

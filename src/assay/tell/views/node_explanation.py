@@ -28,7 +28,7 @@ from assay.tell.views.expected_return import describe_return
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 from assay.tell.views.node_status import NodeStatus, make_node_status
 from assay.tell.views.node_sync import RolloutOfNode, find_node_rollout, find_node_sync, format_node_rollout
-from assay.tell.views.records import RecordSource, find_fault_catalog, find_unread
+from assay.tell.views.records import RecordSource, find_unread
 from assay.tell.views.sources import JUDGING_HASHES
 from assay.tell.views.trust_view import NodeTrust, find_node_trust
 
@@ -238,7 +238,7 @@ def describe_node_status(source: RecordSource, state: NodeState, story: NodeStor
 
 def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:
     """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
-    ledger, catalog = source.ledger_for_reading, find_fault_catalog(source)
+    ledger, catalog = source.ledger_for_reading, source.fleet.sound_fault_catalog
     requires, undecided = judge_requirements(source, state)
     story = read_stories(source, [state]).get(state.node, NO_STORY)
     policy = next((policy for policy in source.fleet.policies.values() if state.state in policy.states), None)

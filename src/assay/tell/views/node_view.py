@@ -23,7 +23,7 @@ from assay.tell.views.burn_in_status import format_burn_in
 from assay.tell.views.node_explanation import ExplainAnswer, ExplainedDecision, explain_node, format_notes
 from assay.tell.views.node_measurements import LimitedSeries, list_peers, list_series
 from assay.tell.views.node_status import Standing, find_standing
-from assay.tell.views.records import RecordSource, find_fault_catalog
+from assay.tell.views.records import RecordSource
 from assay.tell.views.sources import find_commit_at
 
 SUBJECTS_OF_KINDS = {
@@ -145,7 +145,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         chain=tuple((made, find_commit_at(adopted, made.at, fleet.commit)) for made in reversed(answer.chain)),
         notes=(*format_burn_in(state), *format_notes(answer)),
         stays=tuple(list_stays(state)),
-        timeline=build_timeline(entries, outcomes, TIMELINE_SHOWN, find_fault_catalog(source)),
+        timeline=build_timeline(entries, outcomes, TIMELINE_SHOWN, source.fleet.sound_fault_catalog),
         series=tuple(list_series(outcomes, of_peers)[:SERIES_SHOWN]),
         parts=tuple(
             InstalledAt(place, part.kind, part.serial, dates.get((place, part.serial), "")) for place, part in installed

@@ -27,9 +27,7 @@ from assay.fabric.design.compiler import compile_topology
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
-from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fabric_view import ScannedFabric
 from assay.tell.views.idle_coverage import PoolCoverage, list_idle_coverage
@@ -56,14 +54,6 @@ class RecordSource(Protocol):
 
     def read_node_states(self) -> Sequence[NodeState]:
         """Return the state of every enrolled node, by pool and name."""
-
-
-def find_fault_catalog(source: RecordSource) -> FaultCatalog | None:
-    """Return the fleet's fault catalogue, None if it has none or a contradictory one."""
-    try:
-        return source.fleet.fault_catalog
-    except AssayError:
-        return None
 
 
 def find_unread(source: RecordSource, states: Collection[NodeState]) -> dict[str, str]:
