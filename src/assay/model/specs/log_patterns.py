@@ -214,6 +214,11 @@ _CONVERSION = re.compile(r"(?:0x)?%(?:0?\d{1,2})?(?:hh?|ll?|z)?[cdiusxX](?![a-z]
 _QUOTES = " \t\r\n\"'`|*>\\"
 KNOWN_TEXTS, LONGEST_KNOWN = 256, 512
 """So many messages, none longer, have their faults remembered: a storm says the same again and again."""
+DIGITS = bytes.maketrans(b"123456789", b"000000000")
+"""Makes one form of all lines that differ in their digits alone."""
+_DIGITS = str.maketrans("123456789", "000000000")
+_PATTERN_DIGITS = re.compile(r"\\.|\{[\d,]+\}|\(\?P[<=]\w+|[1-9]")
+_REFUSED_DIGITS = re.compile(r"\\x|\(\?<?![^)]*\d|\[\^[^\]]*(?<!0-)\d(?!-9)")
 UNKNOWN_XID = "gpu.xid.unknown"
 UNKNOWN_SXID = "nvswitch.sxid.unknown"
 UNKNOWN_FATAL_SXID = "nvswitch.sxid.unknown.fatal"
@@ -348,6 +353,28 @@ class KernelLogMatcher:
         head = self._find_head(text)
         return "" if head < 0 or self._noise.search(text) else self._subsystems[head]
 
+    def says_nothing(self, text: str) -> bool:
+        """Whether a message names no fault, begins none, is no error, and would not with any other digits either."""
+        low = text.lower()
+        place, folded = self._find_head(text), low.translate(_DIGITS)
+        if (
+            place < 0
+            or "%" in text
+            or "xid" in low
+            or low.startswith("nvrm")
+            or self.patterns
+            or self.find_faults(text)
+        ):
+            return False
+        others = (head.lower().translate(_DIGITS) for head in self.begins if not low.startswith(head.lower()))
+        if any(folded.startswith(head) or head.startswith(folded) for head in others):
+            return False
+        if any(word.lower().translate(_DIGITS) in folded for word in self.holds):
+            return False
+        may_say = (fold_pattern(regex.pattern) for _, regex in self._by_head[place])
+        is_error = self._watched is not None and self._watched.is_error(text, None)
+        return not is_error and not any(whole.search(folded) or begun.match(folded) for whole, begun in may_say)
+
     def is_cut(self, text: str) -> bool:
         """Whether a message ends with an XID or SXID with which a longer known one begins: `…: 7` may be 79.
 
@@ -420,6 +447,17 @@ class KernelLogMatcher:
 
     def _name_number(self, name: str, unknown: str) -> str:
         return name if not self._numbers or name in self._numbers else unknown
+
+
+@cache
+def fold_pattern(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return expressions for what a pattern matches, and what begins such a text, if each digit is a zero.
+
+    One that refuses certain digits becomes one that matches anything.
+    """
+    folded = _PATTERN_DIGITS.sub(lambda part: part[0] if len(part[0]) > 1 else "0", pattern)
+    whole = "" if _REFUSED_DIGITS.search(pattern) else folded
+    return re.compile(whole, re.IGNORECASE), compile_beginning(whole or pattern)
 
 
 def is_truncated_xid(text: str) -> bool:

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import ClassVar
 
 from assay.model.log_message import LogMessage, parse_log_level
+from assay.model.specs.log_patterns import DIGITS
 from assay.observe.logs.broken_lines import find_width, hold_last_lines, join_lines, split_runs
 from assay.observe.logs.line_envelope import ParsedStamp
 from assay.observe.logs.log_form import MAX_DOCUMENT_BYTES, LogQuery, TooLongDocument
@@ -34,6 +35,7 @@ STORM_LINE = re.compile(
     re.MULTILINE,
 )
 """When and what a line says. What follows the number of an SXid, or of an XID below 140, does not change it."""
+MOST_FORMS = 4096
 STORM_SHARE, STORM_BYTES, FEWEST_FOLDED = 0.5, 64 * 1024, 2
 """So large a share of the lines of a piece, and of a piece so long, makes a storm."""
 HARD_BLANK = "\u00a0".encode()
@@ -178,6 +180,8 @@ class KernelLineSearch:
         self._wants_all = query.every
         self._messages = MessageSearch(query.matcher, query.written_at)
         self._times: dict[bytes, int] = {}
+        self._is_dmesg = False
+        self._silent: dict[bytes, bool] = {}  # whether dmesg's lines say nothing, with a zero for each digit
         heads = query.matcher.prefix_regex().encode()
         self._words = [word.encode() for word in query.matcher.holds]
         if form:
@@ -198,13 +202,15 @@ class KernelLineSearch:
         if len(offsets) > STORM_SHARE * chunk.count(b"\n") and len(chunk) > STORM_BYTES:
             chunk, self._times = fold_storm(chunk)
             offsets = self._find_offsets(chunk)
-        end = -1
+        self._is_dmesg = self._form is not None and self._form.from_boot and self._dmesg.holds_only_dmesg(chunk)
+        folded, end = chunk.translate(DIGITS) if self._is_dmesg else chunk, -1
         for offset in sorted(offsets):
             if offset > end:
                 start = chunk.rfind(b"\n", 0, offset) + 1
                 end = chunk.find(b"\n", offset)
                 end = len(chunk) if end < 0 else end
-                yield chunk[start:end]
+                if not self._is_dmesg or not self._silent.get(folded[start:end]):
+                    yield chunk[start:end]
 
     def read_line(self, line: bytes) -> Sequence[LogMessage]:
         """Return the messages of a line, none where it names no fault and only faults are wanted."""
@@ -212,6 +218,11 @@ class KernelLineSearch:
             return self._messages.find_messages(line.decode(errors="replace"))
         message = self._form.parse_line(line, self._messages.written_at) if self._form else None
         if message and (self._messages.is_one_fault(message.text) or self._messages.is_unjudged(message)):
+            form = line.translate(DIGITS) if self._is_dmesg and len(self._silent) < MOST_FORMS else b""
+            if form and form not in self._silent:
+                self._silent[form] = self._messages.matcher.says_nothing(message.text)
+            if self._silent.get(form):
+                return ()
             return (message._replace(lines=self._times[line]) if line in self._times else message,)
         text = line.decode(errors="replace")
         if self._form and not message and line.strip():
@@ -264,7 +275,10 @@ class KernelLineSearch:
     def _is_of_form(self, chunk: bytes) -> bool:
         """Whether some lines of a chunk, from all over it, are of the form."""
         form = self._form
-        for start in probe_lines(chunk):
+        for place in range(0, len(chunk), max(1, len(chunk) // PROBED_LINES)):
+            start = chunk.find(b"\n", place) + 1 if place else 0
+            if place and not start:
+                break
             begins = self._start.match(chunk, start) and chunk[start : start + 1].strip()
             if form and begins and not form.line.match(chunk, start):
                 return False
@@ -287,11 +301,3 @@ def fold_storm(chunk: bytes) -> tuple[bytes, dict[bytes, int]]:
     kept = [place for place, key in zip(places, keys, strict=True) if key not in ends or place in ends[key]]
     times = {lines[end]: many[key] - 1 for key, (_, end) in ends.items()}
     return b"\n".join([lines[place] for place in kept]), times
-
-
-def probe_lines(chunk: bytes) -> Iterator[int]:
-    """Yield where some lines of a chunk start, from all over it."""
-    for place in range(0, len(chunk), max(1, len(chunk) // PROBED_LINES)):
-        start = chunk.find(b"\n", place) + 1 if place else 0
-        if start or not place:
-            yield start
