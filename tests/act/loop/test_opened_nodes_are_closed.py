@@ -15,12 +15,12 @@ from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effe
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.tickets.ticket_updates import update_tickets
 from assay.adapters.scheduler import CustomerJob, NoScheduler, SchedulerNodeStatus
-from assay.decide.state.entry_messages import format_entries
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.tell.views.node_explanation import build_decision_chain
 from assay.tell.views.node_status import make_node_status
 from tests.act.quiet_site import NODES, Far, Site
+from tests.support.entry_lines import format_entries
 
 ONE = NODES[0]
 

@@ -14,12 +14,12 @@ from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effe
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.decide.state import decision_and_fault_entries
-from assay.decide.state.entry_messages import format_entries
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.evidence_store import EvidenceStore
+from tests.support.entry_lines import format_entries
 from tests.support.kubernetes.kube_kubelet import STUCK
 from tests.support.kubernetes.kube_make import node, pod
 from tests.support.kubernetes.kube_server import KubeFake

@@ -14,7 +14,6 @@ from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.adapters.scheduler import load_scheduler_adapter
 from assay.decide.faults.detection import FaultObservation
 from assay.decide.state import decision_and_fault_entries
-from assay.decide.state.entry_messages import format_entries
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
@@ -23,6 +22,7 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.node_settings import make_node_settings
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
+from tests.support.entry_lines import format_entries
 from tests.support.places import ROOT
 from tests.support.slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from tests.support.slurm_room import SETTINGS, adapter, by_hand, job, reason, state

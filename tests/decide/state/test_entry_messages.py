@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
-from assay.decide.state.entry_messages import FORMATTED_KINDS, EntryFormatter, format_entries, format_entry
+from assay.decide.state.entry_messages import FORMATTED_KINDS, EntryFormatter, format_entry
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.entries.registry import CONTENT_CLASSES
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from tests.support.entry_lines import format_entries
 
 AT = "2026-11-22T09:00:00+00:00"
 ID = derive_id("x")

@@ -15,10 +15,10 @@ from assay.lab.bmc.power_transitions import (
     RESET_TYPES,
     ResetNotPossible,
     apply_elapsed_time,
-    has_pending_changes,
     power_state,
     reset_node,
 )
+from tests.lab.bmc.pending_changes import has_pending_changes
 from tests.support.example_images import IMAGES, make_image
 
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)

@@ -260,12 +260,6 @@ def format_entry(entry: LedgerEntry, formatter: EntryFormatter | None = None) ->
     return f"{entry.node or 'fleet'}: {(formatter or EntryFormatter()).format(entry)}"
 
 
-def format_entries(entries: list[LedgerEntry]) -> list[str]:
-    """Return consecutive entries in one line each."""
-    formatter = EntryFormatter()
-    return [format_entry(entry, formatter) for entry in entries]
-
-
 def _format_reasons(decision: DecisionEntry) -> str:
     return _INTERNAL_ID.sub("", describe_causes(decision.causes))
 

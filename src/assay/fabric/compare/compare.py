@@ -52,10 +52,6 @@ class FabricComparison:
         problems = (f"could not tell: {problem}" for problem in self.problems)
         return (*problems, *(f"note: {note}" for note in self.notes))
 
-    def discrepancies_of_node(self, node: str) -> list[CablingDiscrepancy]:
-        """Return the discrepancies that affect a node."""
-        return [discrepancy for discrepancy in self.discrepancies if node in discrepancy.nodes]
-
     @property
     def summary(self) -> str:
         """The comparison in one line."""

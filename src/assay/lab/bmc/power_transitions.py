@@ -97,12 +97,6 @@ def apply_elapsed_time(state: VirtualNodeState, now: datetime) -> VirtualNodeSta
     return state
 
 
-def has_pending_changes(state: VirtualNodeState) -> bool:
-    """Return whether time alone will change this state."""
-    running = any(is_task_running(task) for task in state.get("tasks", []))
-    return bool(state["power"].get("on_at") or state.get("rollbacks")) or running
-
-
 def interrupt_task(state: VirtualNodeState, task_id: str, now: datetime, reason: str) -> VirtualNodeState:
     """Return the state with a running task ended in Exception for this reason; the firmware is unchanged."""
     return _end_task(state, task_id, now, "Exception", reason)
