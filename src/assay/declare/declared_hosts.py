@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from assay.declare.group_variables import (
     AnsibleInventory,
@@ -97,6 +97,7 @@ class InventoryDraft:
         self.inventory, self.problems = self._read_inventory(root, tree, overlays, cache)
         self.all_hosts_read = not self.problems
         self._settings: dict[tuple[str, ...], NodeSettings] = {}
+        self._models: dict[tuple[str, int], BaseModel] = {}
         self.hosts = self._read_hosts(cache)
         lab = [open_disk_source(path, root) for path in overlays or ()]
         names = {source.display_prefix + path for source in lab for path in source.files()}
@@ -175,7 +176,10 @@ class InventoryDraft:
             return entry
 
     def _share_settings(self, host: InventoryHost, variables: Mapping[str, Any]) -> NodeSettings:
-        """Return the settings among a host's variables: one object for hosts that differ only in their identity."""
+        """Return the settings among a host's variables: one object for hosts that differ only in their identity.
+
+        What a group declares once, such as the import of all nodes of a pool, becomes one model of all settings.
+        """
         own = [
             item
             for layer in (*host.inline, *host.files)
@@ -184,7 +188,10 @@ class InventoryDraft:
         ]
         key = (*host.groups, repr(own))
         if key not in self._settings:
-            self._settings[key] = make_node_settings(variables)
+            known = {name: self._models.get((name, id(value)), value) for name, value in variables.items()}
+            settings = self._settings[key] = make_node_settings(known)
+            models = ((name, model) for name, model in vars(settings).items() if isinstance(model, BaseModel))
+            self._models |= {(name, id(variables[name])): model for name, model in models if name in variables}
         return self._settings[key]
 
     @staticmethod

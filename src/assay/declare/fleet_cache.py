@@ -35,7 +35,7 @@ from assay.declare.repository.tree import WorkingFolder
 from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.gc_pause import pause_gc
 from assay.model.node import Node
-from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.node_settings import NodeSettings, ServiceImport
 from assay.model.specs.spec_document import load_spec_model
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 *PLAIN_NODE_FIELDS, _, _ = (field.name for field in fields(Node))  # the last two are image and settings
 NO_IMAGE = ""
-NODES, SETTINGS = "nodes", "settings"
+NODES, SETTINGS, IMPORTS = "nodes", "settings", "imports"
 """Names of sections: columns of the nodes, and their distinct settings."""
 NodeColumns = dict[str, list[Any]]
 V = TypeVar("V")
@@ -143,12 +143,14 @@ def _reads_other_files(fleet: Fleet) -> bool:
 
 def encode_nodes(nodes: Iterable[Node]) -> bytes | None:
     """Return the content of a cache file; None if it would give other nodes than these."""
-    columns, settings = _split_nodes(nodes)
-    encoded = b"[%s]" % b",".join(model.model_dump_json(exclude_unset=True).encode() for model in settings)
-    content = encode_sections({NODES: json.dumps(columns).encode(), SETTINGS: encoded})
+    columns, settings, imports = _split_nodes(nodes)
+    dumps = (own.model_dump_json(exclude_unset=True, exclude={"service_import"}).encode() for own in settings)
+    shared = pydantic.TypeAdapter(list[ServiceImport | None]).dump_json(imports)
+    encoded = {NODES: json.dumps(columns).encode(), SETTINGS: b"[%s]" % b",".join(dumps), IMPORTS: shared}
+    content = encode_sections(encoded)
     sections = decode_sections(content)
     try:
-        is_same = sections is not None and _split_nodes(decode_nodes(sections)) == (columns, settings)
+        is_same = sections is not None and _split_nodes(decode_nodes(sections)) == (columns, settings, imports)
     except pydantic.ValidationError:
         return None
     return content if is_same else None
@@ -157,20 +159,27 @@ def encode_nodes(nodes: Iterable[Node]) -> bytes | None:
 def decode_nodes(sections: CacheSections) -> Iterable[Node]:
     """Return the nodes of a file. Those with equal settings share them. Images are left out: they follow from specs."""
     settings = pydantic.TypeAdapter(list[NodeSettings]).validate_json(sections.bytes(SETTINGS))
+    imports = pydantic.TypeAdapter(list[ServiceImport | None]).validate_json(sections.bytes(IMPORTS))
     columns = sections.json(NODES)
+    for place, number in enumerate(columns[IMPORTS]):
+        if imports[number]:  # of all nodes of a pool, which have several settings
+            settings[place] = settings[place].model_copy(update={"service_import": imports[number]})
     columns["hca_guids"] = map(tuple, columns["hca_guids"])
     shared = map(settings.__getitem__, columns[SETTINGS])
     return map(Node, *(columns[name] for name in PLAIN_NODE_FIELDS), repeat(NO_IMAGE), shared)
 
 
-def _split_nodes(nodes: Iterable[Node]) -> tuple[NodeColumns, list[NodeSettings]]:
-    """Return the nodes column by column, and their distinct settings: to compare those once takes a tenth."""
+def _split_nodes(nodes: Iterable[Node]) -> tuple[NodeColumns, list[NodeSettings], list[ServiceImport | None]]:
+    """Return the nodes column by column, and their distinct settings and imports: to compare those takes a tenth."""
     nodes = list(nodes)
     settings = {id(node.settings): node.settings for node in nodes}
     places = {key: place for place, key in enumerate(settings)}
     columns = {name: list(map(attrgetter(name), nodes)) for name in PLAIN_NODE_FIELDS}
     columns[SETTINGS] = [places[id(node.settings)] for node in nodes]
-    return columns, list(settings.values())
+    imports = {id(own.service_import): own.service_import for own in settings.values()}
+    numbers = {key: number for number, key in enumerate(imports)}
+    columns[IMPORTS] = [numbers[id(own.service_import)] for own in settings.values()]
+    return columns, list(settings.values()), list(imports.values())
 
 
 def encode_specs(specs: GroupedSpecs) -> bytes | None:

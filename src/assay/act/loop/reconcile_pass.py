@@ -198,7 +198,8 @@ def record_decisions(
     with assignment.hold_decision_lock():
         snapshot = fleet_state.build_snapshot(candidates or (), readings)
         nodes = readings.nodes if candidates is None else readings.nodes & set(candidates)
-        decisions = [decision for decision in decide(snapshot, nodes) if names is None or decision.node in names]
+        ours = nodes if names is None else frozenset(names)
+        decisions = [decision for decision in decide(snapshot, nodes) if decision.node in ours]
         _append_decisions(fleet_state.context, snapshot, decisions)
         if moved := {decision.node for decision in decisions if decision.timing == "immediate"}:
             _append_cordons(fleet_state, fleet_state.build_states_snapshot(readings), moved)
@@ -212,6 +213,7 @@ def compare_cordons(
 
     What reads as open and must be closed is decided upon. What cannot be brought in line is recorded as a fault.
     """
+    names = frozenset(names)
     readings = fleet_state.read_cordons(names)
     context = fleet_state.context
     with assignment.hold_decision_lock():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -277,6 +278,10 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
     Of the `shared` incidents, those that no breaker holds back have tickets of their own.
     """
     held: set[int] = set()
+    shared_by = defaultdict[str, list[int]](list)
+    for number, each in enumerate(shared):
+        for name in each.nodes:
+            shared_by[name].append(number)
     views_by_name = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
     held_hours = snapshot.policy.breaker.held_hours
     for breaker in list_open_breakers(view.node_state for view in views_by_name.values()):
@@ -284,9 +289,9 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
         title = breaker.reason.removeprefix("breaker: ").partition(RATE_SAYS)[0].partition("; or ")[0]
         faults = chain.from_iterable(view.node_state.faults for view in views if breaker.series)
         severities: set[FaultSeverity] = {fault.severity for fault in faults if fault.open_series}
-        known = [each for each in shared if not {*each.nodes}.isdisjoint(breaker.nodes)]
-        held |= set(map(id, known))
-        acts = "\n".join(f"{each.cause.act}: {each.shares} {each.place}" for each in known)
+        known = sorted({number for name in breaker.nodes for number in shared_by.get(name, ())})
+        held |= set(known)
+        acts = "\n".join(f"{each.cause.act}: {each.shares} {each.place}" for each in map(shared.__getitem__, known))
         yield Ticket(
             **_make_identity(f"{BREAKER_TICKET_KIND}/{breaker.series or breaker.pool}"),
             title=title if breaker.series else f"many nodes of pool {breaker.pool} fail at once",
@@ -302,7 +307,7 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
             f"{SERIES_WAITS if breaker.series else f'what only a log told is answered after {held_hours:g} h'}",
         )
     places = {view.name: _make_place(view) for view in snapshot.nodes}
-    yield from (_make_shared_ticket(each, places) for each in shared if id(each) not in held)
+    yield from (_make_shared_ticket(each, places) for number, each in enumerate(shared) if number not in held)
 
 
 def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:

@@ -312,7 +312,7 @@ def _find_references(value: Any) -> Iterator[CredentialReference]:
         yield from _find_in_each(vars(value).values())
     elif isinstance(value, Mapping):
         yield from _find_in_each(value.values())
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple) and value and not isinstance(value[0], str):  # names: thousands of nodes
         yield from _find_in_each(value)
 
 

@@ -225,34 +225,18 @@ def format_spec_text(values: list[EffectiveValue]) -> str:
     """Return the values as YAML, each with its file and line as a comment. A value from one line stays on one line."""
     lines: list[tuple[str, str]] = []
     depth = len(values[0].path) - 1
+    flow: EffectiveValue | None = None  # the last one that is shown on one line with all below it, which comes next
     for number, value in enumerate(values):
         if number == 0 or value.document != values[number - 1].document:
             lines += [("", ""), (f"# {value.document}", "")][not lines :]
-        if not _is_shown_above(values, number):
-            lines.append((f"{'  ' * (len(value.path) - 1 - depth)}{_format_entry(values, number)}", value.where))
+        if flow and flow.document == value.document and flow.path == value.path[: len(flow.path)]:
+            continue
+        name = "-" if isinstance(value.path[-1], int) else f"{value.path[-1]}:"
+        flow = value if _is_on_one_line(values, number) else None
+        text = name if value.has_children and not flow else f"{name} {_format_yaml_flow(value.data)}"
+        lines.append((f"{'  ' * (len(value.path) - 1 - depth)}{text}", value.where))
     width = min(max(len(text) for text, where in lines if where), COMMENT_COLUMN)
     return "\n".join(f"{text:{width}}  # {where}" if where else text for text, where in lines)
-
-
-def _format_entry(values: list[EffectiveValue], number: int) -> str:
-    value = values[number]
-    name = "-" if isinstance(value.path[-1], int) else f"{value.path[-1]}:"
-    if value.has_children and not _is_on_one_line(values, number):
-        return name
-    return f"{name} {_format_yaml_flow(value.data)}"
-
-
-def _is_shown_above(values: list[EffectiveValue], number: int) -> bool:
-    """Return whether a value is part of an earlier one that is shown on one line."""
-    path = values[number].path
-    for earlier in range(number - 1, -1, -1):
-        above = values[earlier]
-        if above.path == path[: len(above.path)] and above.document == values[number].document:
-            if _is_on_one_line(values, earlier):
-                return True
-        elif len(above.path) <= 1:
-            break
-    return False
 
 
 def _is_on_one_line(values: list[EffectiveValue], number: int) -> bool:

@@ -5,6 +5,7 @@ What a hold forbids, as cordons of others and the profile do; its end, a warning
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -126,9 +127,14 @@ class _PassBounds:
         return circuit_breaker.find_ongoing_waves(self._snapshot)
 
     @cached_property
-    def series(self) -> Mapping[str, list[circuit_breaker.OngoingWave]]:
-        """The series of single fault classes in each pool."""
-        return circuit_breaker.find_series(self._snapshot)
+    def series(self) -> Mapping[tuple[str, str], list[circuit_breaker.OngoingWave]]:
+        """The series of single fault classes by pool, and node where they are not of the whole pool."""
+        places = defaultdict[tuple[str, str], list[circuit_breaker.OngoingWave]](list)
+        for pool, waves in circuit_breaker.find_series(self._snapshot).items():
+            for wave in waves:
+                for name in wave.nodes or [""]:
+                    places[pool, name].append(wave)
+        return places
 
     @cached_property
     def deadline_waves(self) -> Mapping[str, str]:
@@ -147,8 +153,7 @@ class _PassBounds:
 
     def list_series(self, view: NodeSnapshot) -> list[circuit_breaker.OngoingWave]:
         """Return the series that may hold back what a node needs: first those of the whole pool."""
-        known = self.series.get(view.node.pool, [])
-        return [*(wave for wave in known if not wave.nodes), *(wave for wave in known if view.name in wave.nodes)]
+        return [wave for name in ("", view.name) for wave in self.series.get((view.node.pool, name), ())]
 
 
 def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBounds) -> Iterator[Decision]:

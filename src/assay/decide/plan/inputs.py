@@ -42,6 +42,11 @@ class FleetRevision:
     unread: tuple[tuple[str, str], ...] = ()
 
     @cached_property
+    def pools(self) -> tuple[str, ...]:
+        """Every pool, sorted."""
+        return tuple(sorted({node.pool for node in self.fleet.nodes.values()}))
+
+    @cached_property
     def policy(self) -> LifecyclePolicy:
         """The lifecycle policy. Raises AssayError unless there is exactly one."""
         try:

@@ -19,7 +19,6 @@ from assay.decide.plan.inputs import FleetRevision, find_spec_line
 from assay.decide.plan.other_spec_changes import (
     ChangeTopic,
     OtherChange,
-    list_all_pools,
     list_other_spec_changes,
     replace_control_characters,
     select_pools,
@@ -150,7 +149,7 @@ def list_signer_changes(before: FleetRevision, after: FleetRevision) -> Iterator
     """Yield each line of the allowed signers that is new, and each that is gone."""
     old_path, path = find_signers_path(before), find_signers_path(after)
     was, will = _list_lines(before, old_path), _list_lines(after, path)
-    pools = list_all_pools(after)
+    pools = after.pools
     for text, number in will.items():
         if text not in was:
             sentence = f"{_describe_signer(text)} may sign commits"
@@ -205,7 +204,7 @@ def list_file_changes(
 
     Comments, blank lines and docstrings do not count.
     """
-    pools = list_all_pools(after)
+    pools = after.pools
     signers = {find_signers_path(before), find_signers_path(after)}
     for path in sorted(before.files.keys() | after.files.keys()):
         old, new = before.files.get(path), after.files.get(path)
@@ -329,11 +328,11 @@ def list_check_declaration_changes(before: FleetRevision, after: FleetRevision) 
     for name in sorted(before.checks.keys() & after.checks.keys()):
         for change, weakens in _compare_declarations(before.checks[name], after.checks[name], required):
             line = _find_check_line(after, name)
-            yield OtherChange("check", f"{name} {change}", line, list_all_pools(after), weakens)
+            yield OtherChange("check", f"{name} {change}", line, after.pools, weakens)
     for name in sorted(before.checks.keys() - after.checks.keys()):
         if required.intersection(before.checks[name].phases):
             change = f"{name}, which production requires, is judged no longer"
-            yield OtherChange("check", change, "specs/checks", list_all_pools(after), weakens=True)
+            yield OtherChange("check", change, "specs/checks", after.pools, weakens=True)
 
 
 def _find_check_line(revision: FleetRevision, check: str) -> str:
@@ -371,7 +370,7 @@ def list_other_changes(
     lost = "what the merge changes in this file is not known"
     unread = [(line, f"cannot be read here ({reason}): {lost}") for line, reason in before.unread]
     return (
-        *(OtherChange("unread", f"{before.name} {text}", line, list_all_pools(after)) for line, text in unread),
+        *(OtherChange("unread", f"{before.name} {text}", line, after.pools) for line, text in unread),
         *list_schedule_changes(before, after),
         *list_gate_changes(before, after),
         *list_known_issue_changes(before, after),

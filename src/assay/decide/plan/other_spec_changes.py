@@ -55,16 +55,10 @@ def replace_control_characters(text: str) -> str:
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
 
 
-def list_all_pools(after: FleetRevision) -> tuple[str, ...]:
-    """Return every pool of a revision, sorted."""
-    return tuple(sorted({node.pool for node in after.fleet.nodes.values()}))
-
-
 def select_pools(after: FleetRevision, names: Iterable[str]) -> tuple[str, ...]:
     """Return those pools that the revision has; all of them if `names` is empty."""
-    every = list_all_pools(after)
     wanted = set(names)
-    return tuple(pool for pool in every if pool in wanted) if wanted else every
+    return tuple(pool for pool in after.pools if pool in wanted) if wanted else after.pools
 
 
 COMPARED_KINDS = (
@@ -156,7 +150,7 @@ def _find_pools(before: FleetRevision, after: FleetRevision, kind: str, old: Any
         return select_pools(after, booting) if booting else ()
     if kind == "Provisioning":
         return tuple(sorted({pool for spec in (old, new) if spec for pool in select_pools(after, spec.pools)}))
-    return list_all_pools(after)
+    return after.pools
 
 
 def _describe(

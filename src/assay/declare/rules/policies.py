@@ -178,7 +178,7 @@ def forbidden_move(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def _start_of(host: HostDeclaration, policy: LifecyclePolicy) -> str:
     """Return the state in which a host enters: in service if an import names it."""
     service_import = host.settings.service_import if host.settings else None
-    is_imported = host.settings is None or (service_import and host.name in service_import.nodes)
+    is_imported = host.settings is None or (service_import and host.name in service_import.names)
     return policy.service_state if is_imported or host.settings is None else host.settings.lifecycle_start
 
 
