@@ -22,9 +22,9 @@ from assay.fabric.weekly.week_evidence import (
     make_week_evidence,
     read_week_evidence,
 )
-from assay.lab.fabric.port_telemetry import plant_port_facts
 from assay.model.facts import to_json
 from assay.model.specs.fabric.cable import CableEnd
+from tests.support.port_facts import plant_port_facts
 
 END = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.lab.fabric.port_telemetry import plant_port_facts
 from tests.support.places import ROOT
+from tests.support.port_facts import plant_port_facts
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
 from assay.fabric.weekly.text_report import format_weekly_text, make_week_answer
 from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
-from assay.lab.fabric.port_telemetry import plant_port_facts
 from assay.model.facts import to_json
+from tests.support.port_facts import plant_port_facts
 
 SCANS = 12
 MODULES = "module temperature, received light, laser current, bit error ratio"

@@ -18,6 +18,7 @@ from assay.lab.world import LabWorld
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
 from tests.support.places import ROOT
+from tests.support.port_facts import plant_port_facts
 
 
 @pytest.fixture
@@ -43,9 +44,7 @@ def test_a_healthy_lab_is_read_whole_and_has_no_errors(world):
 
 
 def test_what_is_planted_is_seen_there_and_nowhere_else(world):
-    port_telemetry.plant_port_facts(
-        world, "leaf-su01-r2[40]", counters={"SymbolErrorCounter": 65535}, temperature_c=83.0
-    )
+    plant_port_facts(world, "leaf-su01-r2[40]", counters={"SymbolErrorCounter": 65535}, temperature_c=83.0)
     port = load_cabling(world).port("leaf-su01-r2[40]")
     seen = read(world)
     assert {at for at, facts in seen.facts.items() if facts.counters} == {port}

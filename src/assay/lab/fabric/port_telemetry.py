@@ -1,7 +1,7 @@
 """`python -m assay.lab.fabric.port_telemetry LABDIR errors|subnet|telemetry [NODE]` prints readings of a node's fabric.
 
 `errors` has the form of ibqueryerrors, `subnet` of sminfo, `telemetry` of assay.fabric.health.stored_scan.
-Counters of adapters come from the nodes' states; `plant_port_facts` overrides single ports. Transceiver values differ
+Counters of adapters come from the nodes' states; `port_facts.json` overrides single ports. Transceiver values differ
 from port to port, as real ones do, but are the same in every run.
 """
 
@@ -16,7 +16,6 @@ from zlib import crc32
 
 from assay.fabric.discovery import DiscoveredCable
 from assay.lab.fabric.cabling import find_links, load_cabling
-from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.model.specs.fabric.cable import PortId
 
@@ -30,18 +29,6 @@ TRANSCEIVER_MODELS = (
 
 DEFAULT_PARTITION = "0xffff"
 """OpenSM's default P_Key table of a port: full membership in the default partition."""
-
-
-def plant_port_facts(world: LabWorld, end: str, **facts: Any) -> None:
-    """Override readings of a port: `counters`, `ber`, `pkeys`, `fec_bins`, transceiver fields.
-
-    `end` is written as in `assay.lab.fabric.cabling`.
-    """
-    file = world.home / "port_facts.json"
-    planted = json.loads(file.read_text()) if file.exists() else {}
-    port = load_cabling(world).port(end)
-    planted.setdefault(f"{port.guid}/{port.number}", {}).update(facts)
-    write_json(file, planted)
 
 
 def format_ibqueryerrors(world: LabWorld, node: str = "") -> str:

@@ -35,7 +35,7 @@ from assay.tell.views.fleet_news import build_fleet_news
 from assay.tell.views.idle_coverage import AGES, NEVER
 from assay.tell.views.incident_story import read_stories
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
-from assay.tell.views.records import LiveRecords, RecordSource, find_fault_catalog, find_unread
+from assay.tell.views.records import LiveRecords, RecordSource, find_unread
 from assay.tell.views.rollout_view import find_rollout, show_rollout
 from assay.tell.views.sources import read_spec_lines
 from assay.tell.views.trust_view import build_fleet_trust, format_fleet_trust
@@ -68,7 +68,7 @@ def render_fleet_page(records: LiveRecords, request: PageRequest) -> str:
     view = build_fleet_view(fleet, cells, wanted)
     since = format_time(request.now - NEWS_WINDOW)
     shown = list(wanted.select(cells)) if wanted != FleetFilter() else cells
-    catalog = find_fault_catalog(records)
+    catalog = records.fleet.sound_fault_catalog
     news = build_fleet_news(fleet, catalog, states, shown, records.read_tickets(), records.read_rollouts(), since)
     trust = build_fleet_trust(records, states)
     lines = list(format_fleet_trust(trust)) if trust else []

@@ -13,7 +13,7 @@ from assay.model.entries.assets import PartReplacedEntry, PartsSeenEntry
 from assay.tell.pages.fabric_pages import find_address
 from assay.tell.pages.page_frame import PageRequest, link, place, render_frame
 from assay.tell.views.machine_list import build_machine_list
-from assay.tell.views.records import LiveRecords, find_fault_catalog
+from assay.tell.views.records import LiveRecords
 
 SHOWN, LEAST_LETTERS = 50, 2
 
@@ -73,7 +73,7 @@ def _list_places(records: LiveRecords) -> Iterator[Found]:
 
 def _list_work(records: LiveRecords) -> Iterator[Found]:
     """Yield nodes that left the inventory, tickets, incidents and rollouts."""
-    catalog = find_fault_catalog(records)
+    catalog = records.fleet.sound_fault_catalog
     for state in records.read_node_states():
         page = place("nodes", state.node)
         if state.node not in records.fleet.nodes:
