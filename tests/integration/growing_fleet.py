@@ -47,18 +47,18 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "history": (NODE,),
     "history --outcomes": ("--outcomes",),
     "schedules": (),
-    "schedules coverage": (),
     "metrics": (),
     "tickets": (),
     "tickets deliver": (),
     "ledger verify": (),
     "ledger backup": ("backup.sqlite",),
+    "operations": (),
+    "operations start": ("cordon", ALL_NODES, *REASON),
     "rollout": (),
     "rollout list": (),
     "breaker": (),
     "fabric compare": ("--design", "fabric-001", "--from", "fabric.txt"),
     "fabric evaluate": ("fabric-001",),
-    "fabric draw": ("--design", "fabric-001"),
     "fabric impact": (SWITCH, "--design", "fabric-001"),
     "fabric learn": ("--from", "fabric.txt", "--name", "learned"),
     "doctor": (),
@@ -70,17 +70,27 @@ NOT_COUNTED = {
     "asks machines or other programs, waits, or judges again what they answered": (
         *("agent", "serve", "observe", "validate", "rejudge", "reconcile", "schedules run", "slurm orders"),
         *("suites verify", "fabric scan", "fabric import", "collectives run", "discover lease", "discover delivery"),
-        "wipe",
     ),
     "is about one machine, question, ticket or rollout": (
-        *("discover take-over", "specs learn", "tickets done", "rma", "move", "zap", "certify", "approve", "decline"),
+        *(
+            "discover take-over",
+            "specs learn",
+            "tickets done",
+            "tickets preview",
+            "rma",
+            "move",
+            "certify",
+            "approve",
+            "decline",
+        ),
+        *("operations show", "operations cancel"),
         *("rollout show", "rollout pause", "rollout resume", "rollout abort", "breaker clear", "collectives explain"),
     ),
     "reads months of measurements: `python -m bench trend-cost` counts it": ("trends",),
     "is about no fleet": ("init", "schema", "context", "replay"),
     "is of the lab": tuple(f"lab {word}" for word in ("up", "down", "status", "inject", "advance", "tour")),
     "rewrites the ledger or the specs as a whole, on a day of its own": (
-        *("upgrade", "ledger restore", "ledger archive", "ledger split", "ledger seal", "ledger upgrade"),
+        *("upgrade", "ledger restore", "ledger archive", "ledger seal", "ledger upgrade"),
     ),
 }
 """What is not counted, and why."""
@@ -97,12 +107,16 @@ PAGES = {
     "/idle": "/idle",
     "/trends": "/trends",
     "/customer": "/customer",
+    "/search": "/search?text=nosuch",
 }
 ENDPOINTS = {
     "/nodes": "/nodes?limit=1000",
     "/nodes/{name}": f"/nodes/{NODE}",
     "/nodes/{name}/explain": f"/nodes/{NODE}/explain",
-    **{path: path for path in ("/pools", "/trust", "/rollouts", "/tickets", "/machines", "/facts", "/changes")},
+    **{
+        path: path
+        for path in ("/pools", "/trust", "/rollouts", "/tickets", "/machines", "/facts", "/changes", "/operations")
+    },
 }
 
 
