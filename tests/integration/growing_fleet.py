@@ -53,7 +53,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "ledger verify": (),
     "ledger backup": ("backup.sqlite",),
     "operations": (),
-    "operations start": ("cordon", ALL_NODES, *REASON),
     "rollout": (),
     "rollout list": (),
     "breaker": (),
@@ -87,6 +86,7 @@ NOT_COUNTED = {
         *("rollout show", "rollout pause", "rollout resume", "rollout abort", "breaker clear", "collectives explain"),
     ),
     "reads months of measurements: `python -m bench trend-cost` counts it": ("trends",),
+    "is refused by a policy that only watches": ("operations start",),
     "is about no fleet": ("init", "schema", "context", "replay"),
     "is of the lab": tuple(f"lab {word}" for word in ("up", "down", "status", "inject", "advance", "tour")),
     "rewrites the ledger or the specs as a whole, on a day of its own": (
