@@ -61,6 +61,7 @@ def make(folder: Path, nodes: int) -> Path:
     folder.mkdir(parents=True)
     for name in TAKEN:
         _take(ROOT / name, folder / name)
+    _take(ROOT / "src/assay/declare/starter/own/pytest.ini", folder / "pytest.ini")
     _write(folder / "inventory", {f"{pool_name(at)}.yml": pool(at, nodes) for at in range(0, nodes, POOL)})
     designs = {f"{fabric_name(at)}.yaml": design(at, nodes) for at in range(0, nodes, FABRIC)}
     shutil.rmtree(folder / "specs" / "fabrics")
@@ -87,7 +88,7 @@ def fabric_name(number: int) -> str:
 def pool(first: int, nodes: int) -> str:
     """Return the inventory file of the pool that starts at node `first`, in a fleet of `nodes`."""
     numbers = range(first, min(first + POOL, nodes))
-    names = f"[{', '.join(map(node_name, numbers))}]"
+    names = f"[{node_name(numbers[0])}..{node_name(numbers[-1])}]"
     return POOL_HEAD.format(pool=pool_name(first), names=names) + "".join(_host(number) for number in numbers)
 
 
