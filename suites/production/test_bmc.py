@@ -31,7 +31,7 @@ def test_no_critical_event(bmc, limits, measure, since_last_pass):
     measure("critical_events", since_last_pass(bmc.event_log.critical), at_most=limits.critical_events, unit="count")
 
 
-@pytest.mark.fault("bmc.unhealthy")
+@pytest.mark.fault("bmc.event.intrusion")
 def test_lid_is_closed(bmc):
     """Check that nobody opened the node's lid since the last inspection."""
     assert bmc.chassis.intrusion == "Normal", f"the intrusion sensor says {bmc.chassis.intrusion}"

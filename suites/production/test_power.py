@@ -29,7 +29,7 @@ def test_power_supplies_share_the_load(node, limits, measure):
     measure("psu_share", 100 * (most - min(given, default=0)) / (most or 1), at_most=limits.psu_spread, unit="%")
 
 
-@pytest.mark.fault("bmc.unhealthy")
+@pytest.mark.fault("bmc.event.power")
 def test_node_draws_what_it_may(bmc, limits, measure):
     """Check that the node draws at least what a running node needs, and at most what its feed carries."""
     measure("drawn", bmc.power.drawn_w, at_least=limits.node_power_low, at_most=limits.node_power)
@@ -42,7 +42,7 @@ def test_power_is_not_capped(bmc, limits, measure):
         measure("power_cap", bmc.power.cap_w, at_least=limits.node_power)
 
 
-@pytest.mark.fault("bmc.unhealthy")
+@pytest.mark.fault("bmc.event.voltage")
 def test_voltages(bmc):
     """Compare every voltage with the thresholds of its own sensor."""
     volts = bmc.sensor.voltage
