@@ -194,5 +194,5 @@ def test_the_agents_pod_delivers_to_the_server(pods: Pods) -> None:
         word.replace("$(ASSAY_SERVER)", "https://localhost:8443").replace("$(NODE_NAME)", WITH_AGENT) for word in words
     ]
     pods.engine.do("podman", "run", "--detach", *words[2:])
-    explain = ("podman", "exec", "controller", "assay", "explain", WITH_AGENT)
+    explain = ("podman", "exec", "controller", "assay", "explain", WITH_AGENT, "--full")
     pods.engine.wait_for("contact", lambda: "its agent was last in contact" in pods.engine.do(*explain))

@@ -101,7 +101,7 @@ def test_the_agent_of_a_node_delivers_to_the_server(machine: RealSystemd, tmp_pa
     machine.do("hostname", WITH_AGENT)
     machine.do("systemctl", "daemon-reload")
     machine.do("systemctl", "start", "assay-agent")
-    explain = run_as_documented("explain", WITH_AGENT)
+    explain = run_as_documented("explain", WITH_AGENT, "--full")
     machine.wait_for("contact of the agent", lambda: "its agent was last in contact" in machine.do(*explain))
     assert machine.path("/var/lib/private/assay-agent").is_dir(), "its buffer is its own user's"
 

@@ -57,7 +57,6 @@ def test_a_governor_is_brought_back_under_a_job_and_goes_to_people_if_it_changes
     assert len(scheduler_of(home).list_jobs(NODE)) == 1
     assert entries(home, "transition") == []
     assert "gets its settings where it is: host.governor: governor powersave" in assay(home, "history", NODE)
-    assert "A setting was corrected at " in assay(home, "explain", NODE, "--for", "customer")
     assay(home, "reconcile", "--once")
     assert '"state": "in_sync"' in assay(home, "sync", "--format", "json")
 

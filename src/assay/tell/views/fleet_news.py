@@ -100,7 +100,7 @@ def _list_waiting(
     titles = list_ticket_titles(tickets)
     by_who: dict[str, list[tuple[str, NextStep]]] = defaultdict(list)
     for state in states:
-        step = find_next_step(state, policies.get(state.state), titles.get(state.node, {}))
+        step = find_next_step(state, policies.get(state.state), titles.get(state.node, {}), fleet.trust)
         if step.who:
             by_who[step.who].append((state.node, step))
     for who, steps in by_who.items():

@@ -153,6 +153,6 @@ def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str,
     titles = list_ticket_titles(read_projection(source.ledger_for_reading, TICKETS).values())
     stories: dict[str, NodeStory] = {}
     for state in shown_states:
-        step = find_next_step(state, policies.get(state.state), titles.get(state.node, {}))
+        step = find_next_step(state, policies.get(state.state), titles.get(state.node, {}), source.fleet.trust)
         stories[state.node] = NodeStory(tell_incidents(source.fleet.sound_fault_catalog, state, serving, names), step)
     return stories

@@ -9,11 +9,13 @@ from assay.decide.moves.held_answers import BREAKER_CAUSE
 from assay.decide.moves.manual_moves import SCHEDULER_SILENT
 from assay.decide.moves.proposals import FOREIGN_NOTE
 from assay.decide.state.node_state import NodeState, PendingDecision
+from assay.decide.trust.gate import list_trust_waits
 from assay.model.decision import HELD_RULE
 from assay.model.facts import fact
 from assay.model.faults.fault_record import SEVERITIES
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.specs.policy_sections import LifecycleState
+from assay.model.specs.trust_rules import Trust
 from assay.model.ticket import TicketRecord
 
 Blocker = Literal["breaker", "limits", "profile", "rack", "scheduler", "jobs", "turn"]
@@ -91,8 +93,13 @@ def is_left_to_people(state: NodeState, declared: LifecycleState) -> bool:
     return bool(state.note or (declared.certified_to and not declared.until_idle))
 
 
-def find_next_step(state: NodeState, policy: LifecyclePolicy | None, tickets: Mapping[str, str]) -> NextStep:
-    """Return who must act next on a node. `tickets` are titles of its open tickets by id, the most severe first."""
+def find_next_step(
+    state: NodeState, policy: LifecyclePolicy | None, tickets: Mapping[str, str], trust: Trust | None = None
+) -> NextStep:
+    """Return who must act next on a node. `tickets` are titles of its open tickets by id, the most severe first.
+
+    With `trust`, what waits for a person's yes, or is only watched, is a step too.
+    """
     if state.hold:
         return NextStep(state.hold.who, "release the node", state.hold.reason, "")
     declared = policy.states.get(state.state) if policy else None
@@ -101,9 +108,13 @@ def find_next_step(state: NodeState, policy: LifecyclePolicy | None, tickets: Ma
     ticket, serves = next(iter(tickets), ""), declared is not None and declared.in_service
     if state.note.startswith(FOREIGN_NOTE):
         return NextStep("whoever closed the node", "open it when the work is done", state.note, ticket)
+    work = f"technicians meanwhile: {tickets[ticket]}" if ticket else ""
     if waiting := find_waiting_decision(state, serves=serves):
-        work = f"technicians meanwhile: {tickets[ticket]}" if ticket else ""
         return NextStep(*WAITS[waiting.blocker], "; ".join(filter(None, [waiting.detail, work])), ticket)
+    for wait in list_trust_waits(policy, trust, state) if policy and trust else ():
+        if wait.kind == "would":
+            return NextStep("a person", wait.text, work, ticket)
+        return NextStep("a person", f"say yes or no to {', '.join(wait.actions) or wait.text}", work, ticket)
     if ticket:
         return NextStep("technicians", tickets[ticket], "", ticket)
     if serves:
