@@ -30,8 +30,6 @@ BECAUSE = ("--reason", "bisecting a kernel bug")
     [
         (("hold", "n0001", *BECAUSE, "--for", "3d"), "hold"),
         (("move", "n0003", "draining", *BECAUSE, "--now"), "move"),
-        (("zap", "n0003", *BECAUSE), "zap.asked"),
-        (("wipe", "n0003", *BECAUSE), "move"),
         (("certify", "n0002", *BECAUSE), "certified"),
     ],
     ids=lambda words: words[0] if isinstance(words, tuple) else "",

@@ -43,7 +43,7 @@ def test_an_unknown_verb_is_a_mistake_of_use() -> None:
 def test_trouble_is_said_with_its_place_and_its_fix(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def trouble() -> None:
+    def trouble(**_: object) -> None:
         raise AssayError("no such rail", where="specs/fabrics/compute.yaml:7", fix="rails count from 0")
 
     monkeypatch.setattr(cli, "app", trouble)
@@ -55,7 +55,7 @@ def test_trouble_is_said_with_its_place_and_its_fix(
 def test_a_mistake_of_ours_is_said_plainly_and_its_traceback_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken() -> None:
+    def broken(**_: object) -> None:
         raise KeyError("rails")
 
     monkeypatch.setattr(cli, "app", broken)

@@ -32,6 +32,7 @@ WORDS = {
     "discover lease": ["add", "02:00:00:00:00:01", "192.0.2.7"],
     "boot dhcp": ["--for", "dnsmasq"],
     "lab advance": ["1"],
+    "operations start": ["cordon", "n0001"],
 }
 """What commands get whose arguments must be right before they look at the fleet."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -208,7 +209,10 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
     from assay.ledger.copies.archive import find_archived_history
 
     state = find_node_state(workspace, node)
-    formatter = EntryFormatter(workspace.fleet.sound_fault_catalog)
+    catalog = None
+    with suppress(AssayError):  # a ledger is read also where the fleet of the folder cannot be
+        catalog = workspace.fleet.sound_fault_catalog
+    formatter = EntryFormatter(catalog)
     described = [HistoryEntry(entry, formatter.format(entry)) for entry in workspace.ledger_for_reading.entries(node)]
     lines = [line for line in described if not moves or line.entry.kind in MOVE_KINDS]
     archived = find_archived_history(workspace.ledger_location, node)

@@ -288,9 +288,12 @@ def _describe_other_reason(situation: CustomerSituation, causes: Iterable[Decisi
 def _describe_meaning(situation: CustomerSituation, incidents: Iterable[Incident]) -> Iterator[str]:
     """Yield what the incidents mean for jobs, what became of those that still ran, and whether the node takes new ones.
 
-    What was first seen after the node was empty harmed no job, unless its class says that it may have before.
+    What was first seen after the node was empty harmed no job, unless its class says that it may have before. A node
+    that serves again, and is harmed again, was emptied for what is over.
     """
     state, absence = situation.state, situation.absence
+    if absence and absence.ended_at and _is_harmed(situation):
+        absence = None
     moves = {move.decision for move in absence.transitions} if absence else set()
     drains = [each for each in state.effects if each.action in DRAIN_ACTIONS and each.standing == "verified"]
     drains = [drain for drain in drains if drain.decision in moves]
