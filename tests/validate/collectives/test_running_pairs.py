@@ -21,6 +21,7 @@ from assay.validate.collectives.results import PairResult, parse_result
 from assay.validate.collectives.run import PairRunner, SearchRunners, run_search
 from assay.validate.collectives.search import SearchResults, StagedSearch
 from tests.support.places import ROOT
+from tests.support.slurm_cluster import until
 
 RECORDINGS = ROOT / "tests/data/nccl-tests"
 WORKLOAD = (sys.executable, "-I", "-S", cpu_workload.__file__, "{a}", "{b}")
@@ -72,7 +73,7 @@ def test_the_deadline_ends_all_that_a_pair_started(tmp_path: Path) -> None:
     found = run_all(PairRunner(CommandTemplate(("sh", "-c", script, "{a}", "{b}")), 1, 1), TASK)
     assert found["a", "b"].ended == "deadline"
     status = Path("/proc", pid.read_text().strip(), "stat")
-    assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
+    until(lambda: not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def test_an_interrupt_ends_what_runs_and_the_next_run_continues(tmp_path: Path) -> None:
