@@ -71,7 +71,7 @@ ELSEWHERE = {
     ),  # read files
     *("observe", "faults", "agent", "slurm", "lab", "context", "fabric"),  # read nodes, logs, fabrics
     *("suites", "validate", "results", "collectives", "rejudge", "gate", "report", "prune"),  # read runs
-    *("serve", "reconcile", "hold", "release", "move", "operations", "certify", "approve", "decline"),  # act
+    *("serve", "reconcile", "hold", "release", "move", "operations", "zap", "certify", "approve", "decline"),  # act
 }
 
 

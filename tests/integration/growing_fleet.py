@@ -86,7 +86,7 @@ NOT_COUNTED = {
         *("rollout show", "rollout pause", "rollout resume", "rollout abort", "breaker clear", "collectives explain"),
     ),
     "reads months of measurements: `python -m bench trend-cost` counts it": ("trends",),
-    "is refused by a policy that only watches": ("operations start",),
+    "is refused by a policy that only watches": ("operations start", "zap"),
     "is about no fleet": ("init", "schema", "context", "replay"),
     "is of the lab": tuple(f"lab {word}" for word in ("up", "down", "status", "inject", "advance", "tour")),
     "rewrites the ledger or the specs as a whole, on a day of its own": (

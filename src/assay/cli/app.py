@@ -111,6 +111,7 @@ VERBS = {
     "certify": Verb("assay.cli.verbs.orders", ORDERS, "Certify that a node was inspected or repaired."),
     "approve": Verb("assay.cli.verbs.orders", ORDERS, "Say yes to what waits for a person."),
     "decline": Verb("assay.cli.verbs.orders", ORDERS, "Say no to what waits for a person."),
+    "zap": Verb("assay.cli.verbs.operations", ORDERS, "Write firmware and settings that differ from the specs."),
     "operations": Verb("assay.cli.verbs.operations", ORDERS, "Order what is done to nodes by name, and follow it."),
     "rollout": Verb("assay.cli.verbs.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."),
     "breaker": Verb("assay.cli.verbs.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),

@@ -1,4 +1,7 @@
-"""`assay operations`: what was ordered by name, how far it is; `start` orders, `show` follows, `cancel` takes back."""
+"""`assay operations`: what was ordered by name, how far it is; `start` orders, `show` follows, `cancel` takes back.
+
+`assay zap NODE` starts the one that most people order by hand.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,7 @@ operations_app = typer.Typer(add_completion=False)
 OperationId = Annotated[
     str, typer.Argument(metavar="OPERATION", help="The id of an operation, or how it begins.", show_default=False)
 ]
+Now = Annotated[bool, typer.Option("--now", help="Do not wait for the end of customers' jobs on the node.")]
 
 
 @operations_app.callback(invoke_without_command=True)
@@ -69,7 +73,7 @@ def start(
     rack: Annotated[
         str, typer.Option("--rack", metavar="RACK", autocompletion=complete_racks, help="All nodes of this rack.")
     ] = "",
-    now: Annotated[bool, typer.Option("--now", help="Do not wait for the end of customers' jobs on the node.")] = False,
+    now: Now = False,
     key: Annotated[
         str, typer.Option("--key", metavar="KEY", help="The same key is the same operation. Default: a new one.")
     ] = "",
@@ -97,6 +101,28 @@ def start(
     orders = OperationOrders(workspace.fleet, workspace.ledger, operator)
     record, _ = orders.begin([known[name] for name in names], wish)
     print_answer(record, form, _format(record))
+
+
+zap_app = typer.Typer(add_completion=False)
+
+
+@zap_app.command()
+def zap(
+    nodes: Annotated[list[str], nodes_argument("One or more nodes, such as n[0001-0099].")],
+    reason: Reason,
+    now: Now = False,
+    within: Within = "",
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Order assay to write the firmware and settings that differ from the node's specs, and to read them back.
+
+    It is the operation `zap`: accepted or refused at once, and the next round decides.
+
+    Exit codes: 0 recorded; 2 refused, and nothing was recorded.
+    """
+    start("zap", nodes, reason, now=now, within=within, who=who, fleet=fleet, form=form)
 
 
 @operations_app.command()
