@@ -89,7 +89,7 @@ def test_a_tray_of_four_gpus_names_the_guilty_one_by_its_neighbour_and_nobody_be
     history = assay(home, "explain", "n0003")
     assert "confirmation → rma" in history
     assert "n0003/gpu2" in history
-    assert "and by the digest of n0004" in " ".join(history.split())
+    assert "and by 4 GPUs of n0004" in " ".join(history.split())
 
 
 def named(judged: dict[str, list[dict[str, str]]], verdict: str) -> set[tuple[str, str]]:

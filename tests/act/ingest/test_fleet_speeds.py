@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from assay.act.ingest.collection import find_starts, read_fleet, read_fleet_speeds
+from assay.act.ingest.collection import NeighbourBatteries, find_starts, read_fleet, read_fleet_speeds
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis, EvidenceDocument
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
@@ -102,8 +102,8 @@ def loaded(node: str, units: dict[str, Any]) -> EvidenceDocument:
     return EvidenceDocument(node, NOW, {"active": {"battery": make_branch({"gemm": units}, TRAY)}})
 
 
-def site_of_trays(stored: dict[str, EvidenceDocument], golden: list[Any]) -> Any:
-    """Four trays, the second of which stands in another rack; each in `stored` has passed on that evidence."""
+def site_of_trays(stored: dict[str, EvidenceDocument], golden: list[Any], *, is_one_machine: bool = False) -> Any:
+    """Five trays, the second of which stands in another rack; each in `stored` has passed on that evidence."""
 
     def get(digest: str) -> EvidenceDocument:
         if digest not in stored:
@@ -111,7 +111,13 @@ def site_of_trays(stored: dict[str, EvidenceDocument], golden: list[Any]) -> Any
         return stored[digest]
 
     nodes = {
-        f"n{number}": SimpleNamespace(name=f"n{number}", spec="tray", serial="", rack="b" if number == 1 else "a")
+        f"n{number}": SimpleNamespace(
+            name=f"n{number}",
+            spec="tray",
+            serial="",
+            rack=(rack := "b" if number == 1 else "a"),
+            rack_place=("s", rack),
+        )
         for number in range(5)
     }
     found = [
@@ -119,7 +125,10 @@ def site_of_trays(stored: dict[str, EvidenceDocument], golden: list[Any]) -> Any
         for one in (passed(name, 0, 1.0) for name in [*stored, "n4"])
     ]
     fleet = SimpleNamespace(
-        check_catalogs={"c": SimpleNamespace(checks=[COMPARED])}, nodes=nodes, list_golden=lambda spec: golden
+        check_catalogs={"c": SimpleNamespace(checks=[COMPARED])},
+        nodes=nodes,
+        list_golden=lambda spec: golden,
+        node_specs={"tray": SimpleNamespace(rack=is_one_machine)},
     )
     ledger = SimpleNamespace(newest_passes=lambda check: found if check == COMPARED.id else [])
     return SimpleNamespace(fleet=fleet, ledger=ledger, now=NOW.isoformat(), evidence=SimpleNamespace(get=get))
@@ -134,15 +143,29 @@ def test_a_node_whose_gpus_disagree_gets_what_its_nearest_sound_neighbours_compu
     }
     context = site_of_trays(stored, [])
     own = context.fleet.nodes["n0"]
-    told = read_fleet(context, own, loaded("n0", {"7": split}))["neighbours"]["value"]
-    assert told == {"n3": {"gemm": {"7": "aaaaaaaa"}}, "n1": {"gemm": {"7": "aaaaaaaa"}}}
-    assert list(told) == ["n3", "n1"], "the nearest first"
-    assert "neighbours" not in read_fleet(context, own, loaded("n0", {"7": "aaaaaaaa"})), "it needs nobody"
-    assert "neighbours" not in read_fleet(context, own, EvidenceDocument("n0", NOW, {}))
+    told = read_fleet(context, own, loaded("n0", {"7": split}))["other_nodes"]["value"]
+    assert told == {"nodes": ["n3", "n1"], "digests": {"gemm": {"7": {"aaaaaaaa": 8}}}}, "the nearest first"
+    assert "other_nodes" not in read_fleet(context, own, loaded("n0", {"7": "aaaaaaaa"})), "it needs nobody"
+    assert "other_nodes" not in read_fleet(context, own, EvidenceDocument("n0", NOW, {}))
+
+
+def test_all_trays_of_a_rack_vote_as_they_are_loaded_now_or_as_they_passed() -> None:
+    stored = {name: loaded(name, {"7": "aaaaaaaa"}) for name in ("n1", "n2", "n3")}
+    context = site_of_trays(stored, [], is_one_machine=True)
+    neighbours = NeighbourBatteries(context)
+    neighbours.add([loaded("n3", {"7": ["aaaaaaaa", "bbbbbbbb", None, "aaaaaaaa"]}), EvidenceDocument("n4", NOW, {})])
+    wrong = loaded("n0", {"7": "cccccccc"})
+    told = read_fleet(context, context.fleet.nodes["n0"], wrong, neighbours)["other_nodes"]["value"]
+    votes = {"aaaaaaaa": 6, "bbbbbbbb": 1}
+    assert told == {"nodes": ["n3", "n2"], "digests": {"gemm": {"7": votes}}}, "n1 is in another rack"
+
+
+def find(context: Any, active: dict[str, list[str]]) -> dict[str, str]:
+    return find_starts(context, active, NeighbourBatteries(context))
 
 
 def test_a_battery_begins_where_a_neighbour_began_unless_golden_digests_are_for_its_key() -> None:
     stored = {"n1": loaded("n1", {"7": "aaaaaaaa"})}
-    assert find_starts(site_of_trays(stored, []), {"n0": ["battery"], "n2": ["memory"]}) == {"n0": "6:all"}
+    assert find(site_of_trays(stored, []), {"n0": ["battery"], "n2": ["memory"]}) == {"n0": "6:all"}
     key = make_golden_key(make_run({"gemm": {"7": "aaaaaaaa"}}, TRAY))
-    assert find_starts(site_of_trays(stored, [SimpleNamespace(computed_by=key)]), {"n0": ["battery"]}) == {"n0": ""}
+    assert find(site_of_trays(stored, [SimpleNamespace(computed_by=key)]), {"n0": ["battery"]}) == {"n0": ""}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -27,9 +28,12 @@ from assay.model.entries.node_entries import TransitionEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
+from assay.model.specs.golden_digests import GoldenKey
 from assay.model.timestamps import parse_time
 from assay.observe.transports.transport import TransportRegistry
+from assay.validate.active.golden import read_other_nodes
 from tests.act.quiet_site import Site
+from tests.validate.active.battery_runs import KEY, make_branch
 
 NODE = "n0001"
 RIGHT, WRONG = "9f3a01bc", "00000001"
@@ -509,3 +513,89 @@ def test_a_node_that_restarts_again_under_its_load_has_failed(
         assert bool(entries_of(site, BurnInEndedEntry)) == (boot == "b3")
     (ended,) = entries_of(site, BurnInEndedEntry)
     assert (ended.outcome, ended.reason) == ("failed", "the node restarted 2 times under its load")
+
+
+class ToldRack(dict[str, ToldNode]):
+    """Nodes that answer, by name."""
+
+    def transport_for(self, node: Node) -> ToldNode:
+        return self[node.name]
+
+
+RACK = [f"n{number:04}" for number in range(1, 9)]
+
+
+@pytest.fixture
+def rack(site: Site, memory: FleetSnapshotCache, far: ToldNode, monkeypatch: pytest.MonkeyPatch) -> ToldRack:
+    """Eight trays of four GPUs in the state `test`, of which the first seven stand in a rack that is one machine."""
+    begun = (parse_time(site.desk.now) - timedelta(hours=30)).isoformat()
+    for name in RACK[1:]:
+        entries = (TransitionEntry("production", "test", "d"), BurnInStartedEntry("day-1", "day", 24))
+        site.ledger.append(*(one.make_entry(f"{one.kind} {name}", begun, name) for one in entries))
+    memory.catch_up()
+    told = ToldRack({name: ToldNode() for name in RACK})
+    told[NODE] = far
+    monkeypatch.setattr("assay.act.ingest.burn_ins.TransportRegistry", lambda _: told)
+    monkeypatch.setattr("assay.act.ingest.burn_ins.find_nvlink_domains", lambda _: dict.fromkeys(RACK[:7], "lab1 r1"))
+    return told
+
+
+def compute(rack: ToldRack, digests: dict[str, list[str]]) -> None:
+    """Let every tray compute one unit with one key: the right digest, where nothing else is said."""
+    for name, node in rack.items():
+        units = {"gemm.float32.ones": {"1200": digests.get(name, RIGHT)}}
+        node.add(0, run={"boot": "b1", "serials": {}})
+        node.add(1260, unit="battery", s=60, result=make_branch(units, ("NVIDIA GB200",) * 4))
+
+
+def read_ends(site: Site) -> dict[str, BurnInEndedEntry]:
+    return {one.node: BurnInEndedEntry.read(one) for one in site.ledger.entries(kinds=[BurnInEndedEntry.kind])}
+
+
+@pytest.mark.parametrize("split", [[WRONG, RIGHT, RIGHT, RIGHT], [WRONG, RIGHT, WRONG, RIGHT]])
+def test_a_rack_in_its_burn_in_votes_as_one_and_names_the_gpus_of_a_tray(
+    site: Site, memory: FleetSnapshotCache, rack: ToldRack, split: list[str]
+) -> None:
+    compute(rack, {"n0003": split, "n0008": split})
+    running = follow_burn_ins(memory, RACK)
+    ends = read_ends(site)
+    assert set(ends) == {"n0003", "n0008"}
+    assert (ends["n0003"].outcome, ends["n0003"].fault) == ("failed", "gpu.sdc")
+    assert ends["n0003"].reason.startswith("gpu0: battery gave 1 wrong units of 1")
+    assert "by 24 GPUs of n0001, n0002, n0004..n0007" in ends["n0003"].reason
+    assert ends["n0008"].fault == "gpu.sdc.suspect", "it stands elsewhere, and four GPUs alone cannot tell"
+    assert rack["n0003"].orders[-1] == "stop"
+    judged = running["n0003"].add_to(EvidenceDocument("n0003", parse_time(site.desk.now), {}), None)
+    assert read_other_nodes(judged).digests == {("gemm.float32.ones", "1200"): {RIGHT: 24}}, "checks judge alike"
+
+
+def test_a_tray_whose_gpus_are_all_wrong_alike_is_the_suspect_of_its_rack(
+    site: Site, memory: FleetSnapshotCache, rack: ToldRack
+) -> None:
+    compute(rack, {"n0003": [WRONG] * 4, "n0008": [WRONG] * 4})
+    follow_burn_ins(memory, RACK)
+    ((name, ended),) = read_ends(site).items()
+    assert (name, ended.fault) == ("n0003", "gpu.sdc.suspect")
+    assert "4 of 4 GPUs computed" in ended.reason
+
+
+def test_a_tray_that_does_not_answer_leaves_the_vote_to_the_others(
+    site: Site, memory: FleetSnapshotCache, rack: ToldRack
+) -> None:
+    compute(rack, {"n0003": [WRONG, RIGHT, WRONG, RIGHT]})
+    rack["n0001"].silent = {"read"}
+    follow_burn_ins(memory, RACK)
+    assert "by 20 GPUs of n0002, n0004..n0007" in read_ends(site)["n0003"].reason
+
+
+def test_golden_digests_decide_in_a_burn_in_as_in_checks(
+    memory: FleetSnapshotCache, far: ToldNode, monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    far.add(60, unit="battery", s=60, result=make_branch({"gemm": {"7": [WRONG, RIGHT, WRONG, RIGHT]}}, ("H",) * 4))
+    key = GoldenKey(gpu="H", **KEY)
+    golden = SimpleNamespace(computed_by=key, list_digests=lambda: {("gemm", "7"): RIGHT})
+    monkeypatch.setattr(type(memory.context.fleet), "list_golden", lambda *_: [golden])
+    look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert ended.fault == "gpu.sdc"
+    assert "and by the golden digest" in ended.reason

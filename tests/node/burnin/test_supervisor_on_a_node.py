@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.model.specs.burn_in import BurnIn
+from assay.node.burnin import node_tasks
 from assay.node.burnin.command import answer_burn_in
 from assay.node.burnin.journal import JOURNAL, STOP, BurnInFolder, Journal, read_since
+from assay.node.burnin.node_tasks import NodeMachine
 from assay.node.burnin.supervisor import MAX_GAP_S, Supervisor, find_phase, is_swung_low, time_to_edge, time_with_load
+from assay.node.load_tools.tool_call import LoadOrder
 from assay.node.probe.node_access import NodeRoot
 from assay.validate.active.burn_in_windows import make_node_plan
 
@@ -273,3 +277,21 @@ def test_nodes_whose_burn_ins_began_at_other_times_swing_in_step(tmp_path: Path)
         turns.append([(at, turn) for at, turn in machine.turns if -10 < at < 85])
     assert turns[0] == turns[1]
     assert len(turns[0]) >= 18
+
+
+def test_nodes_with_one_plan_compute_the_same_units_of_the_battery_each_a_little_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tell(_: NodeRoot, parts: list[str], order: LoadOrder) -> dict[str, Any]:
+        return {parts[0]: {"after": order.after_unit}}
+
+    monkeypatch.setattr(node_tasks, "run_load", tell)
+    phases = [{"name": "heat", "seconds": 100, "unit_s": 60}, {"name": "right", "seconds": 900, "unit_s": 20}]
+    machine = NodeMachine(BurnInFolder(NodeRoot(str(tmp_path))), {"id": "day-1", "phases": phases})
+    begun = []
+    for t in (0.0, 60.2, 99.9, 140.0, 141.7, 159.9, 160.1):
+        task = machine.start_unit("battery", 1, t)
+        while (result := task.poll()) is None:
+            time.sleep(0.01)
+        begun.append(result["after"])
+    assert begun == ["0:all", "60:all", "60:all", "140:all", "140:all", "140:all", "160:all"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -63,9 +64,8 @@ def test_a_reference_never_names_more_than_half_and_never_against_a_majority(cou
                 assert result.common_cause
                 assert not named
                 assert "suspects are the golden digest" in result.doubt
-            if result.by_reference:
-                assert result.expected == reference
-                assert sum(digest == reference for digest in digests.values()) >= 2
+            if result.expected == reference:
+                assert 2 * groups[0] > count or sum(digest == reference for digest in digests.values()) >= 2
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -95,3 +95,29 @@ def test_what_cannot_be_told_says_why_and_a_golden_digest_decides_it(groups: tup
     assert untold.is_split == (len(groups) == 2), "if each GPU gave another result, none is a suspect"
     decided = vote(digests, len(digests), digests[0])
     assert list_named(digests, decided) == (set(range(groups[0], len(digests))) if groups[0] > 1 else set())
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_gpus_of_other_nodes_name_nobody_whom_they_and_three_quarters_of_all_do_not_contradict(count: int) -> None:
+    """No more than half of a node is named against other nodes; without three quarters of all, they are a reference."""
+    for groups, _ in list_votes(count):
+        digests = make_digests(groups)
+        for theirs in ((digests[0],) * 4, (ELSE,) * 4, (ELSE,) * 68, (digests[len(digests) - 1],) * 68, ("1", "2") * 9):
+            others = Counter(theirs)
+            result = vote(digests, count, "", others, "other nodes")
+            named, (agreed, agreeing) = list_named(digests, result), others.most_common(1)[0]
+            all_agreeing = agreeing + sum(digest == agreed for digest in digests.values())
+            if len(others) == 1 and 4 * all_agreeing >= 3 * (count + len(theirs)):
+                is_alike = digests[0] != agreed and 2 * groups[0] > count
+                assert result.common_cause == is_alike
+                assert named == (set() if is_alike else {at for at, digest in digests.items() if digest != agreed})
+                assert result.is_split == is_alike, "the node is the suspect"
+            elif len(others) > 1:
+                assert result == vote(digests, count)
+            else:
+                assert list_named(digests, vote(digests, count, agreed)) == named
+
+
+def test_other_nodes_that_contradict_a_golden_digest_do_not_decide() -> None:
+    digests = make_digests((2, 2))
+    assert list_named(digests, vote(digests, 4, digests[0], Counter({digests[2]: 68}))) == {2, 3}

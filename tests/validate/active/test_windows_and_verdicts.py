@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.act.ingest.burn_ins import find_wrong_result
+from assay.act.ingest.burn_ins import find_wrong_result, list_voted_runs
 from assay.model.errors import AssayError
 from assay.model.facts import from_json, to_json
 from assay.model.specs.burn_in import BurnIn, BurnInWindow, PartWork
@@ -205,21 +205,21 @@ def test_every_run_of_the_battery_is_voted_on_not_only_the_newest(journal: Any) 
     right = "9f3a01bc"
     for t, said in ((60, right), (120, [right, right, "00000001", right, right]), (180, right)):
         journal.add(t, "heat", unit="battery", s=60, result=battery(right, said))
-    told, fault = find_wrong_result(journal.lines)
+    told, fault = find_wrong_result(list_voted_runs(journal.lines))
     assert told.startswith("gpu2: battery gave 1 wrong units of 2")
     assert "outvoted by gpu0, gpu1, gpu3, gpu4" in told
     assert fault == "gpu.sdc"
-    assert find_wrong_result(journal.lines[:1]) == ("", "")
+    assert find_wrong_result(list_voted_runs(journal.lines[:1])) == ("", "")
 
 
 def test_a_tie_names_no_gpu_until_one_is_told_and_a_battery_that_did_not_run_is_no_verdict(journal: Any) -> None:
     journal.add(60, "heat", unit="battery", s=60, result={"absent": "assay-load is not installed"})
-    assert find_wrong_result(journal.lines) == ("", "")
+    assert find_wrong_result(list_voted_runs(journal.lines)) == ("", "")
     journal.add(120, "heat", unit="battery", s=60, result=battery(["a" * 8, "a" * 8, "b" * 8, "b" * 8]))
     tie = "battery: gemm.float32.ones, seed 0: a tie: 2 to 2 of 4 GPUs"
-    assert find_wrong_result(journal.lines) == (tie, "gpu.sdc.suspect")
+    assert find_wrong_result(list_voted_runs(journal.lines)) == (tie, "gpu.sdc.suspect")
     journal.add(180, "heat", unit="battery", s=60, result=battery(["a" * 8, "a" * 8, "b" * 8, "a" * 8, "a" * 8]))
-    assert find_wrong_result(journal.lines)[1] == "gpu.sdc", "a guilty GPU before suspects"
+    assert find_wrong_result(list_voted_runs(journal.lines))[1] == "gpu.sdc", "a guilty GPU before suspects"
 
 
 def test_a_gpu_that_gives_no_digest_has_no_result(journal: Any) -> None:

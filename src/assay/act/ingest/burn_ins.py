@@ -2,15 +2,18 @@
 
 What has been read is in the ledger, and nowhere else: a controller that is killed reads the same lines again. The ids
 of entries follow from what they say, so a second one adds nothing. A node's GPUs vote on every run of the battery and
-of training. Those whose phases are over wait for collectives, which a slot of the schedule runs; a later pass ends them
-by what these found.
+of training; those of a rack that is one machine, with all its trays, which are all read before any is judged. Those
+whose phases are over wait for collectives, which a slot of the schedule runs; a later pass ends them by what these
+found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import groupby
 from typing import Any
 
 from assay.act.loop.context import ControllerContext
@@ -36,6 +39,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, is_same_serial
 from assay.model.facts import to_json
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.reading import ReadingTree, value
 from assay.model.specs.burn_in import BurnIn
 from assay.model.timestamps import parse_time
 from assay.observe.transports.transport import BurnInAnswer, TransportRegistry, ask_burn_in
@@ -55,8 +59,17 @@ from assay.validate.active.burn_in_windows import (
     make_plan_for,
 )
 from assay.validate.active.drift_against_neighbours import compute_gpu_rates, find_drifts, list_slow_gpus
-from assay.validate.active.run_verdict import describe_untold, judge_run
-from assay.validate.active.unit_results import UnreadableRun, read_load_run
+from assay.validate.active.golden import (
+    BATTERY,
+    FLEET_CHANNEL,
+    NEIGHBOURS,
+    NodeVotes,
+    judge_beside_others,
+    parse_other_nodes,
+)
+from assay.validate.active.run_verdict import RunVerdict, describe_untold, judge_run
+from assay.validate.active.unit_results import LoadRun, UnreadableRun, read_load_run
+from assay.validate.collectives.fabric_map import find_nvlink_domains
 
 VOTED_PARTS = frozenset({"battery", "training", "training_data_parallel", "training_tensor_parallel"})
 """The load parts whose results hold digests of each GPU."""
@@ -64,27 +77,35 @@ WRONG_FAULT, SUSPECT_FAULT = "gpu.sdc", "gpu.sdc.suspect"
 """The faults of checks that compare digests: the policy may ask the GPUs again."""
 
 
-def find_wrong_result(lines: Sequence[Line]) -> tuple[str, str]:
+VotedRun = tuple[str, LoadRun]
+"""A load part whose results are digests, and what it computed."""
+Judge = Callable[[LoadRun], RunVerdict]
+
+
+def list_voted_runs(lines: Iterable[Line]) -> list[VotedRun]:
+    """Return the runs in lines that hold digests. One that cannot be read counts as a run without a result."""
+    runs = list[VotedRun]()
+    for line in lines:
+        if line.get("unit") in VOTED_PARTS:
+            with suppress(UnreadableRun):
+                runs.append((line["unit"], read_load_run(line["result"])))
+    return runs
+
+
+def find_wrong_result(runs: Iterable[VotedRun], judge: Judge = judge_run) -> tuple[str, str]:
     """Return what is wrong, and its fault: a guilty GPU, else what several can be guilty of; two "" for nothing."""
-    results = list(_list_wrong_results(lines))
+    results = list(_list_wrong_results(runs, judge))
     return min(results, key=lambda each: each[1] != WRONG_FAULT, default=("", ""))
 
 
-def _list_wrong_results(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
-    for line in lines:
-        if line.get("unit") not in VOTED_PARTS:
-            continue
-        try:
-            run = read_load_run(line["result"])
-        except UnreadableRun:  # it counts as a run without a result
-            continue
-        verdict, names = judge_run(run), {place: f"gpu{device.index}" for place, device in enumerate(run.devices)}
+def _list_wrong_results(runs: Iterable[VotedRun], judge: Judge) -> Iterator[tuple[str, str]]:
+    for part, run in runs:
+        verdict, names = judge(run), {place: f"gpu{device.index}" for place, device in enumerate(run.devices)}
         for place, name in names.items():
             if wrong := verdict.find_wrong_units(place):
-                words = f"{name}: {line['unit']} gave {len(wrong.units)} wrong units {wrong.describe(names)}"
-                yield words, WRONG_FAULT
+                yield f"{name}: {part} gave {len(wrong.units)} wrong units {wrong.describe(names)}", WRONG_FAULT
         if verdict.suspicions:
-            yield f"{line['unit']}: {describe_untold(list(verdict.suspicions))}", SUSPECT_FAULT
+            yield f"{part}: {describe_untold(list(verdict.suspicions))}", SUSPECT_FAULT
 
 
 ActiveTree = Mapping[str, Any]
@@ -96,7 +117,7 @@ LONG_UNREAD_H = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RunningBurnIn:
-    """A burn-in that loads a node: since when, and the newest results, {} for none.
+    """A burn-in that loads a node: since when, and the newest results, {} for none, with what other nodes computed.
 
     How the node was before the load goes from document to document, whether there are results or not. In another boot,
     it is how the node was first seen there: a restart alone is no failure (`BurnIn.restarts`).
@@ -104,6 +125,7 @@ class RunningBurnIn:
 
     started_at: str
     results: ActiveTree
+    others: ReadingTree = field(default_factory=dict)
 
     def add_to(self, evidence: EvidenceDocument, before: EvidenceDocument | None) -> EvidenceDocument:
         """Return the evidence with the results as its channel `active`, and how the node was before the load.
@@ -111,6 +133,7 @@ class RunningBurnIn:
         `before`: the document before this one.
         """
         channels = {**evidence.channels, "active": self.results} if self.results else dict(evidence.channels)
+        channels |= {FLEET_CHANNEL: self.others} if self.others else {}
         if before is None:
             return replace(evidence, channels=channels)
         source = "probe" if before.at < parse_time(self.started_at) and "probe" in before.channels else "before"
@@ -133,32 +156,36 @@ def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> 
     transports = TransportRegistry(TransportContext(context.evidence))
     running: dict[str, RunningBurnIn] = {}
     over: dict[str, BurnInOverEntry] = {}
-    for name in names:
-        node_state = states.get(name)
-        if node_state is None or name not in context.fleet.nodes:
-            continue
-        if (node_state := _begin(fleet_state, node_state)) is None:
-            continue
-        results: ActiveTree = {}
-        follower = BurnInFollower(fleet_state, node_state, transports, states)
-        had_ended = not follower.record.is_running
-        try:
-            if stranger := find_identity_obstacle(node_state, ["burn-in"]):
-                raise AssayError(stranger, where=name)
-            results = follower.follow()
-            over |= {name: follower.over} if follower.over else {}
-        except AssayError as error:
-            context.progress(f"{name}: {error.what}; its burn-in is read again later")
-            if not follower.record.silent:
-                follower.note("silent", f"not read since {context.clock.now():%d %b %H:%M} UTC: {error.what}")
-        if had_ended and not follower.record.must_stop:
-            continue
-        running[name] = RunningBurnIn(node_state.burn_in.started_at if node_state.burn_in else "", results)
+    domains = find_nvlink_domains(context.fleet)
+    known = sorted((name for name in names if name in states and name in context.fleet.nodes), key=_in_racks(domains))
+    for _, rack in groupby(known, key=_in_racks(domains)):
+        begun = [node_state for name in rack if (node_state := _begin(fleet_state, states[name]))]
+        followers = [BurnInFollower(fleet_state, node_state, transports, states) for node_state in begun]
+        votes = NodeVotes({each.node.name: [run for _, run in each.read()] for each in followers})
+        for follower in followers:
+            name, had_ended = follower.node.name, not follower.record.is_running
+            results: ActiveTree = {}
+            try:
+                results = follower.follow(votes)
+                over |= {name: follower.over} if follower.over else {}
+            except AssayError as error:
+                context.progress(f"{name}: {error.what}; its burn-in is read again later")
+                if not follower.record.silent:
+                    follower.note("silent", f"not read since {context.clock.now():%d %b %H:%M} UTC: {error.what}")
+            if not had_ended or follower.record.must_stop:
+                burn_in = follower.node_state.burn_in
+                others = follower.describe_others() if BATTERY in results else {}
+                running[name] = RunningBurnIn(burn_in.started_at if burn_in else "", results, others)
     at = context.now  # the same for all, so that one search has them together
     context.ledger.append(
         *(each.make_entry(derive_id(each.kind, name, each.burn_in), at, name) for name, each in over.items())
     )
     return running
+
+
+def _in_racks(domains: Mapping[str, str]) -> Callable[[str], str]:
+    """Return the order in which those of a rack that is one machine stand together."""
+    return lambda name: domains.get(name, name)
 
 
 def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState | None:
@@ -210,6 +237,9 @@ class BurnInFollower:
         self.node = self.context.fleet.nodes[self.node_state.node]
         self.over: BurnInOverEntry | None = None
         """What is noted of one whose phases are over and that waits for collectives."""
+        self._said: tuple[list[Line], BurnInAnswer] | AssayError | None = None
+        self._runs: list[VotedRun] = []
+        self._votes = NodeVotes({})
 
     @property
     def record(self) -> BurnInRecord:
@@ -227,8 +257,39 @@ class BurnInFollower:
             raise AssayError(f"the burn-in {self.record.spec} is no longer in specs/", where=self.node.name)
         return spec.fit_to(self.context.fleet.parts_of(self.node.name))
 
-    def follow(self) -> ActiveTree:
-        """Read what is new, judge it, and let the burn-in go on or end. Return the newest results."""
+    @property
+    def _waits(self) -> bool:
+        """Whether its phases are over, and only collectives are missing."""
+        return bool(self.record.over_at) and self.record.stay_id == self.node_state.stay_id
+
+    def read(self) -> list[VotedRun]:
+        """Read what is new, unless nothing more comes; return the runs with digests. `follow` raises what failed."""
+        try:
+            if stranger := find_identity_obstacle(self.node_state, ["burn-in"]):
+                raise AssayError(stranger, where=self.node.name)
+            if not self.record.outcome and not self._waits:
+                lines, answer = self._read_lines()
+                self._said, self._runs = (lines, answer), list_voted_runs(lines)
+        except AssayError as error:
+            self._said = error
+        return self._runs
+
+    def _judge(self, run: LoadRun) -> RunVerdict:
+        others = parse_other_nodes(self._votes.count_others(self.node.name, run))
+        return judge_beside_others(run, self.context.fleet.list_golden(self.node.spec), others)[0]
+
+    def describe_others(self) -> ReadingTree:
+        """Return the readings of what the other nodes of its rack computed of its newest battery."""
+        runs = [run for part, run in self._runs if part == BATTERY]
+        return {NEIGHBOURS: value(self._votes.count_others(self.node.name, runs[-1]))} if runs else {}
+
+    def follow(self, votes: NodeVotes | None = None) -> ActiveTree:
+        """Judge what is new, and let it go on or end. Return the newest results. `votes`: of its whole rack."""
+        if votes is None:
+            self.read()
+        self._votes = votes or self._votes
+        if isinstance(self._said, AssayError):
+            raise self._said
         record = self.record
         if record.outcome:
             latest = self.context.evidence.latest(self.node.name)
@@ -236,16 +297,19 @@ class BurnInFollower:
                 raise AssayError("it does not answer", where=self.node.name)
             self._stop_load()
             return {}
-        if record.over_at and record.stay_id == self.node_state.stay_id:
+        if self._said is None:
             self._end_by_collectives(record)
             return {}
-        lines, answer = self._read_lines()
+        return self._follow_lines(*self._said)
+
+    def _follow_lines(self, lines: Sequence[Line], answer: BurnInAnswer) -> ActiveTree:
+        record = self.record
         machines = [str(line["run"].get("machine", "")) for line in lines if "run" in line]
         if other := next((serial for serial in machines if not is_same_serial(serial, self.node.serial)), ""):
             self._stop("incomplete", f"these hours are of another machine, {other}: {self.node.serial} is declared")
             return {}
         windows = self._make_windows(lines, answer)
-        wrong, fault = find_wrong_result(lines)
+        wrong, fault = find_wrong_result(self._runs, self._judge)
         if wrong:
             self._stop("failed", wrong, fault, windows=windows)
         elif verdict := find_verdict(lines, record.known_hard_counters):

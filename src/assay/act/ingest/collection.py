@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import cached_property
 from statistics import median, quantiles
 from types import MappingProxyType
 
@@ -33,6 +34,7 @@ from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.reading import ReadingTree, unsupported, value
 from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.specs.fabric.nvlink_domain import MAX_TRAYS
 from assay.model.specs.load_parts import LoadPart, select_possible
 from assay.model.text.lists import format_count
 from assay.model.timestamps import parse_time
@@ -42,13 +44,14 @@ from assay.observe.evidence_store import StoredDocuments
 from assay.validate.active.golden import (
     FLEET_CHANNEL,
     NEIGHBOURS,
+    NodeVotes,
     find_start,
     is_sound,
-    list_shared_digests,
     make_golden_key,
     read_battery,
 )
 from assay.validate.active.unit_results import LoadRun
+from assay.validate.collectives.fabric_map import find_nvlink_domains
 
 RECENT = timedelta(days=30)
 LEAST_GPUS = 40
@@ -99,41 +102,84 @@ MOST_DOCUMENTS = 36
 """So many documents of others, those of its rack first, are looked through: those of two racks of NVL72."""
 
 
-def read_fleet(context: ControllerContext, node: Node, evidence: EvidenceDocument) -> ReadingTree:
-    """Return the channel `fleet` for a loaded node: the speeds of others, and what healthy neighbours computed.
+class NeighbourBatteries:
+    """The batteries of the nodes near a node, each read once.
 
-    Neighbours are asked only where the node's own GPUs do not agree on all that they computed.
+    In a rack that is one machine, these are all other trays: as they are loaded now, else as they passed. Elsewhere, a
+    few sound nodes of the same spec that passed.
     """
-    speeds, run = read_fleet_speeds(context, node), read_battery(evidence)
-    if run is None or is_sound(run):
-        return speeds
-    return {**speeds, NEIGHBOURS: value(list_shared_digests(run, _read_neighbours(context, node)))}
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._domains = find_nvlink_domains(context.fleet)
+        self._runs: dict[str, LoadRun | None] = {}
+        """By node as it is loaded now, and by evidence with which it passed."""
+
+    def add(self, batch: Sequence[EvidenceDocument]) -> None:
+        """Add what is loaded now."""
+        self._runs |= {evidence.node: read_battery(evidence) for evidence in batch}
+
+    @cached_property
+    def _passed(self) -> Mapping[str, RecordedOutcome]:
+        """The last pass of each node with its battery."""
+        checks = [check for catalog in self._context.fleet.check_catalogs.values() for check in catalog.checks]
+        asked = [check.id for check in checks if {*check.parts} == {"battery"} and check.fault == WRONG_FAULT]
+        passes = (recorded for check in asked for recorded in self._context.ledger.newest_passes(check))
+        return {recorded.outcome.node: recorded for recorded in passes}
+
+    def find(self, node: Node) -> dict[str, list[LoadRun]]:
+        """Return the batteries near a node, of the nearest nodes first."""
+        nodes, domain = self._context.fleet.nodes, self._domains.get(node.name)
+        trays = [name for name, other in self._domains.items() if other == domain and name != node.name]
+        loaded = {name: run for name in trays if (run := self._runs.get(name))}
+        passed = [name for name, each in self._passed.items() if _is_peer(self._context, node, each)]
+        passed = [name for name in passed if name not in loaded and (not domain or name in trays)]
+        near = sorted(passed, key=lambda name: (nodes[name].rack != node.rack, name))[:MOST_DOCUMENTS]
+        runs = {name: [run] for name, run in loaded.items()}
+        for name in near:
+            if len(runs) < (MAX_TRAYS["gpu"] if domain else MOST_NEIGHBOURS) and (run := self._read_pass(name)):
+                runs[name] = [run]
+        return runs
+
+    def _read_pass(self, name: str) -> LoadRun | None:
+        """Return the sound battery with which a node passed; the evidence may have been deleted since."""
+        digest = self._passed[name].outcome.evidence
+        if digest not in self._runs:
+            self._runs[digest] = None
+            with suppress(AssayError):
+                run = read_battery(self._context.evidence.get(digest))
+                self._runs[digest] = run if run and is_sound(run) else None
+        return self._runs[digest]
+
+    def describe_others(self, node: Node, evidence: EvidenceDocument) -> ReadingTree:
+        """Return the readings of what other nodes computed of a document's battery, {} for none.
+
+        Outside of whole racks, nobody is asked where a node's own GPUs agree on all that they computed.
+        """
+        run = read_battery(evidence)
+        if run is None or (node.name not in self._domains and is_sound(run)):
+            return {}
+        return {NEIGHBOURS: value(NodeVotes(self.find(node)).count_others(node.name, run))}
 
 
-def _read_neighbours(context: ControllerContext, node: Node) -> dict[str, LoadRun]:
-    """Return the batteries with which sound nodes of the same spec passed, of the nearest nodes first."""
-    checks = [check for catalog in context.fleet.check_catalogs.values() for check in catalog.checks]
-    asked = [check.id for check in checks if {*check.parts} == {"battery"} and check.fault == WRONG_FAULT]
-    passes = [recorded for check in asked for recorded in context.ledger.newest_passes(check)]
-    passed = {each.outcome.node: each.outcome.evidence for each in passes if _is_peer(context, node, each)}
-    near = sorted(map(context.fleet.nodes.__getitem__, passed), key=lambda other: (other.rack != node.rack, other.name))
-    runs: dict[str, LoadRun] = {}
-    for other in near[:MOST_DOCUMENTS]:
-        with suppress(AssayError):  # evidence may have been deleted since
-            run = read_battery(context.evidence.get(passed[other.name]))
-            if run and is_sound(run) and len(runs) < MOST_NEIGHBOURS:
-                runs[other.name] = run
-    return runs
+def read_fleet(
+    context: ControllerContext, node: Node, evidence: EvidenceDocument, neighbours: NeighbourBatteries | None = None
+) -> ReadingTree:
+    """Return the channel `fleet` for a loaded node: the speeds of others, and what other nodes computed."""
+    neighbours = neighbours or NeighbourBatteries(context)
+    return {**read_fleet_speeds(context, node), **neighbours.describe_others(node, evidence)}
 
 
-def find_starts(context: ControllerContext, active: Mapping[str, Collection[str]]) -> dict[str, str]:
+def find_starts(
+    context: ControllerContext, active: Mapping[str, Collection[str]], neighbours: NeighbourBatteries
+) -> dict[str, str]:
     """Return, by node, after which unit its battery goes on: without golden digests, where a neighbour's began."""
     starts = {}
     for node in (context.fleet.nodes[name] for name, parts in active.items() if "battery" in parts):
         golden_keys = [golden.computed_by for golden in context.fleet.list_golden(node.spec)]
-        neighbours = _read_neighbours(context, node).items()
+        near = neighbours.find(node).items()
         starts[node.name] = find_start(
-            {name: run for name, run in neighbours if make_golden_key(run) not in golden_keys}
+            {name: runs for name, runs in near if make_golden_key(runs[0]) not in golden_keys}
         )
     return starts
 
@@ -164,12 +210,13 @@ def collect_node_evidence(
         context.progress(f"{name}: loading it with {', '.join(parts)} …")
     context.progress(f"observing {format_count(len(names), 'node')} …")
     digests: dict[str, str] = {}
+    neighbours = NeighbourBatteries(context)
     documents = stream_evidence(
         context.fleet,
         names,
         clock=context.clock,
         active=active,
-        after_units=find_starts(context, active),
+        after_units=find_starts(context, active, neighbours),
         store=context.evidence,
         after_entry=context.ledger.head(),
         bmc_sessions=context.bmc_sessions,
@@ -177,8 +224,16 @@ def collect_node_evidence(
     with closing(documents):
         for batch in split_batches(documents, NODES_AT_ONCE):
             require_right_clock(context, batch)
+            neighbours.add([evidence for evidence in batch if evidence.node in active])
             before = {evidence.node: context.evidence.latest(evidence.node) for evidence in batch}
-            complete = [_complete(context, evidence, before[evidence.node], burning, active) for evidence in batch]
+            complete = [
+                add_fleet(context, evidence, neighbours)
+                if evidence.node in active
+                else burning[evidence.node].add_to(evidence, before[evidence.node])
+                if evidence.node in burning
+                else evidence
+                for evidence in batch
+            ]
             states = read_node_states(context.ledger)
             for evidence in (mark_stranger(context.fleet, states.get(read.node), read) for read in complete):
                 digests[evidence.node] = context.evidence.store_latest(evidence)
@@ -192,20 +247,12 @@ def identify_machine(context: ControllerContext, evidence: EvidenceDocument) -> 
     return mark_stranger(context.fleet, read_node_states(context.ledger).get(evidence.node), evidence)
 
 
-def _complete(
-    context: ControllerContext,
-    evidence: EvidenceDocument,
-    before: EvidenceDocument | None,
-    burning: Mapping[str, RunningBurnIn],
-    active: Collection[str],
+def add_fleet(
+    context: ControllerContext, evidence: EvidenceDocument, neighbours: NeighbourBatteries
 ) -> EvidenceDocument:
-    """Return the evidence with what a burn-in of the node found, or, after a load, with what other nodes reached."""
-    if evidence.node in burning:
-        return burning[evidence.node].add_to(evidence, before)
-    if evidence.node in active:
-        fleet = read_fleet(context, context.fleet.nodes[evidence.node], evidence)
-        return replace(evidence, channels={**evidence.channels, FLEET_CHANNEL: fleet})
-    return evidence
+    """Return the evidence of a loaded node with the channel `fleet`."""
+    fleet = read_fleet(context, context.fleet.nodes[evidence.node], evidence, neighbours)
+    return replace(evidence, channels={**evidence.channels, FLEET_CHANNEL: fleet})
 
 
 def find_due_parts(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[LoadPart, ...]:

@@ -8,10 +8,10 @@ read from the ledger, and written after each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from assay.act.ingest.collection import identify_machine, read_fleet
+from assay.act.ingest.collection import NeighbourBatteries, add_fleet, identify_machine
 from assay.act.loop.context import ControllerContext
 from assay.act.schedules.due_slots import SlotTask
 from assay.adapters.scheduler import VERIFY_UNDRAIN, SchedulerNodeStatus, format_jobs
@@ -222,8 +222,7 @@ def load_idle_node(context: ControllerContext, visit: NodeVisit, store: Evidence
         return answer
     after = collect_evidence(context.fleet, [node.name], clock=context.clock, store=context.evidence)[node.name]
     loaded = EvidenceDocument(node.name, after.at, {**after.channels, **answer}, head)
-    channels = {**loaded.channels, "fleet": read_fleet(context, node, loaded)}
-    evidence = identify_machine(context, replace(loaded, channels=channels))
+    evidence = identify_machine(context, add_fleet(context, loaded, NeighbourBatteries(context)))
     context.evidence.store_latest(evidence)
     store.store_latest(evidence)
     return IdleNodeResult(node.name, "loaded", active=answer["active"])

@@ -246,10 +246,15 @@ class NodeMachine:
         return _read_boot_id(self.root)
 
     def start_unit(self, part: str, seconds: int, t: float) -> ForkedTask:
-        """Start one unit. Each unit of the battery has other seeds: they begin after the second of the burn-in."""
+        """Start one unit. Each unit of the battery has other seeds: they begin after the second of the burn-in.
+
+        The second is one at which a unit may begin, so that nodes with one plan compute the same, each a little later.
+        """
         site = SiteSettings.parse(self.plan.get("load_tools", ""))
         variables = {**read_site_variables(self.plan.get("load", "")), **site.environment}
-        order = LoadOrder(seconds, variables, after_unit=f"{int(t)}:{EVERY_TEST}", site=site)
+        now = find_phase(self.plan, t)
+        begin = int(t - t % now.phase["unit_s"]) if now else int(t)
+        order = LoadOrder(seconds, variables, after_unit=f"{begin}:{EVERY_TEST}", site=site)
         task = ForkedTask(lambda: run_load(self.root, [part], order)[part])
         self.tasks.append(task)
         self.sessions = [*self.sessions[-SESSIONS_KEPT:], task.pid]

@@ -1,29 +1,32 @@
 """Golden digests: which of them belong to a run, and a draft of new ones from nodes that computed the same.
 
-They are learned from evidence: the units of the battery, or series of training. Where a run has none, neighbours vouch:
-other nodes of the same spec whose GPUs all agree. What they computed with the same key is in the node's evidence, so
-that it can be judged again. Neighbours that disagree vouch for nothing.
+They are learned from evidence: the units of the battery, or series of training. GPUs of other nodes vote beside them:
+those of the other trays of a rack that is one machine, or of neighbours of the same spec whose GPUs all agree. How many
+of them computed what with the same key is in the node's evidence, so that it can be judged again.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from itertools import chain
+from typing import Any
 
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.specs.golden_digests import LEAST_NODES, GoldenDigests, GoldenKey
 from assay.model.specs.load_parts import EVERY_TEST
 from assay.model.text.lists import format_count, format_list
-from assay.validate.active.run_verdict import describe_untold, judge_run
+from assay.validate.active.run_verdict import OtherNodes, RunVerdict, describe_untold, judge_run
 from assay.validate.active.training import SITE_TRAINING, read_site_training, read_training_run
-from assay.validate.active.unit_results import LoadRun, UnitName, UnreadableRun, read_load_run
-from assay.validate.active.unit_vote import LEAST_GOLDEN_VOTERS
+from assay.validate.active.unit_results import Digest, LoadRun, UnitName, UnreadableRun, read_load_run
+from assay.validate.active.unit_vote import LEAST_GOLDEN_VOTERS, Counts
 
 BATTERY = "battery"
-FLEET_CHANNEL, NEIGHBOURS = "fleet", "neighbours"
+FLEET_CHANNEL, NEIGHBOURS = "fleet", "other_nodes"
 LINE = 118
 ROW = 64  # digits of digests in a line
 SCHEMA = "# yaml-language-server: $schema=../schemas/golden-digests.json"
@@ -201,32 +204,66 @@ def read_battery(evidence: EvidenceDocument) -> LoadRun | None:
         return None
 
 
-def find_start(neighbours: Mapping[str, LoadRun]) -> str:
+def find_start(neighbours: Mapping[str, Sequence[LoadRun]]) -> str:
     """Return after which unit a battery must go on to compute what a neighbour computed, "" if from the first."""
-    longest = max(neighbours.values(), key=lambda run: len(run.units), default=None)
+    longest = max(chain.from_iterable(neighbours.values()), key=lambda run: len(run.units), default=None)
     first = min((int(unit.seed) for unit in longest.units), default=0) if longest else 0
     return f"{first - 1}:{EVERY_TEST}" if first else ""
 
 
-def list_shared_digests(run: LoadRun, neighbours: Mapping[str, LoadRun]) -> dict[str, dict[str, dict[str, str]]]:
-    """Return, by neighbour with the key of a run, by test and seed, what it computed of the run's units."""
-    key, computed = make_golden_key(run), {unit.name for unit in run.computed}
-    shared: dict[str, dict[str, dict[str, str]]] = {}
-    for node, other in neighbours.items():
-        for unit in other.units if key and make_golden_key(other) == key else ():
-            if unit.name in computed:
-                shared.setdefault(node, {}).setdefault(unit.test, {})[unit.seed] = str(unit.digests[0])
-    return shared
+VoteKey = tuple[GoldenKey | None, int]
+"""What computed, and on how many GPUs."""
 
 
-def read_vouched_digests(evidence: EvidenceDocument) -> tuple[Mapping[UnitName, str], str]:
-    """Return the digests on which all neighbours in a document agree, by test and seed, and whose they are."""
-    reading = evidence.read(FLEET_CHANNEL, NEIGHBOURS)
-    vouched: dict[UnitName, set[str]] = {}
-    shared = reading.value if reading.kind == "value" and isinstance(reading.value, Mapping) else {}
-    for tests in shared.values():
-        for test, seeds in tests.items():
-            for seed, digest in seeds.items():
-                vouched.setdefault((test, seed), set()).add(digest)
-    agreed = {name: next(iter(digests)) for name, digests in vouched.items() if len(digests) == 1}
-    return agreed, f"the digest of {format_list(shared, 3)}"
+class NodeVotes:
+    """What nodes computed, by what computed it."""
+
+    def __init__(self, runs: Mapping[str, Iterable[LoadRun]]) -> None:
+        self._units: dict[VoteKey, dict[UnitName, dict[str, tuple[Digest, ...]]]] = {}
+        self._seen: dict[VoteKey, dict[UnitName, set[Digest]]] = {}
+        for node, own in runs.items():
+            for run in own:
+                self._add(node, run)
+
+    def _add(self, node: str, run: LoadRun) -> None:
+        key = make_golden_key(run), len(run.devices)
+        units, seen = self._units.setdefault(key, {}), self._seen.setdefault(key, {})
+        for unit in run.computed if key[0] else ():
+            units.setdefault(unit.name, {})[node] = unit.digests
+            seen.setdefault(unit.name, set()).update(unit.digests)
+
+    def count_others(self, node: str, run: LoadRun) -> dict[str, Any]:
+        """Return what the others computed of a node's run, as evidence holds it.
+
+        Units that nobody else computed, and those in which nobody differs, are left out.
+        """
+        key = make_golden_key(run), len(run.devices)
+        units, seen = self._units.get(key, {}), self._seen.get(key, {})
+        names, counted = dict[str, None](), dict[str, dict[str, dict[str, int]]]()
+        for unit in run.computed:
+            others = {other: digests for other, digests in units.get(unit.name, {}).items() if other != node}
+            if others and len(seen[unit.name].union(unit.digests)) > 1:
+                names |= dict.fromkeys(others)
+                digests = Counter(digest for theirs in others.values() for digest in theirs if digest is not None)
+                counted.setdefault(unit.test, {})[unit.seed] = dict(digests)
+        return {"nodes": [*names], "digests": counted}
+
+
+def parse_other_nodes(counted: Any) -> OtherNodes:
+    """Return what other nodes computed, as `NodeVotes` counted it; nothing of anything else."""
+    if not isinstance(counted, Mapping):
+        return OtherNodes()
+    tests: Mapping[str, Mapping[str, Counts]] = counted["digests"]
+    digests = {(test, seed): counts for test, seeds in tests.items() for seed, counts in seeds.items()}
+    return OtherNodes(tuple(counted["nodes"]), digests)
+
+
+def read_other_nodes(evidence: EvidenceDocument) -> OtherNodes:
+    """Return what other nodes computed of a document's battery."""
+    return parse_other_nodes(evidence.read(FLEET_CHANNEL, NEIGHBOURS).value)
+
+
+def judge_beside_others(run: LoadRun, goldens: Iterable[GoldenDigests], others: OtherNodes) -> tuple[RunVerdict, str]:
+    """Return the verdict on a run, and why it was compared with no golden digest, "" if it was."""
+    golden, lack = find_golden(run, goldens)
+    return judge_run(run, golden, others), lack

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
-from assay.model.text.lists import format_count, format_list
+from assay.model.text.lists import fold_names, format_count, format_list
 from assay.validate.active.transfer_suspects import (
     HOST,
     Suspicion,
@@ -23,7 +23,7 @@ from assay.validate.active.transfer_suspects import (
     read_roles,
 )
 from assay.validate.active.unit_results import LoadDevice, LoadRun, LoadUnit, UnitName
-from assay.validate.active.unit_vote import GOLDEN, VoteResult, find_most, vote
+from assay.validate.active.unit_vote import GOLDEN, NOBODY, Counts, VoteResult, find_most, vote
 
 SHOWN_TESTS = 3
 SOURCE = "copy.source"
@@ -31,6 +31,59 @@ SOURCE = "copy.source"
 EXPLAINED = "{} is in every explanation of what is wrong between the GPUs"
 Transfers = Mapping[int, Transfer]
 """What each GPU received in a unit, by place."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherNodes:
+    """How many GPUs of other nodes computed what, with the same key as a run. Units in which all agree may lack."""
+
+    names: tuple[str, ...] = ()
+    digests: Mapping[UnitName, Counts] = field(default_factory=dict)
+
+    def of(self, unit: UnitName) -> Counts:
+        """Return what they computed of a unit."""
+        return self.digests.get(unit, NOBODY)
+
+    def describe(self, unit: UnitName) -> str:
+        """Return in words who computed a unit."""
+        return f"{format_count(sum(self.of(unit).values()), 'GPU')} of {format_list(fold_names(self.names), 4)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Referees:
+    """What a run is compared with: golden digests for its key by test and seed, and other nodes."""
+
+    golden: Mapping[UnitName, str] = field(default_factory=dict)
+    others: OtherNodes = field(default_factory=OtherNodes)
+
+    def vote(self, unit: LoadUnit, places: Sequence[int]) -> VoteResult:
+        """Return the vote of the GPUs in these places."""
+        digests = {place: digest for place in places if (digest := unit.digests[place]) is not None}
+        others = self.others.of(unit.name)
+        names = self.others.describe(unit.name) if others else ""
+        return vote(digests, len(places), self.golden.get(unit.name, ""), others, names)
+
+    def judge(self, unit: LoadUnit, places: Sequence[int], result: VoteResult) -> UnitVerdict:
+        """Return the verdict by a vote."""
+        digests = {place: digest for place in places if (digest := unit.digests[place]) is not None}
+        expected = result.expected
+        spoilt = {place: digest for place, digest in digests.items() if digest != expected} if expected else {}
+        by_golden = bool(expected) and self.golden.get(unit.name) == expected
+        has_others = result.by_others and bool(self.others.of(unit.name))
+        return UnitVerdict(
+            unit,
+            tuple(places),
+            right=tuple(place for place, digest in digests.items() if digest == expected),
+            wrong=spoilt,
+            spoilt=spoilt,
+            silent=tuple(place for place in places if place not in digests),
+            expected=expected,
+            undecided=result.doubt,
+            common_cause=result.common_cause,
+            by_golden=by_golden,
+            support=GOLDEN if by_golden else self.others.describe(unit.name) if has_others else "",
+            suspects=tuple(digests) if result.is_split else (),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +96,7 @@ class UnitVerdict:
     - `undecided` says why nothing can be told, "" if it can. `common_cause`: the majority differs from the golden.
     - `suspects`: the GPUs of which at least one is guilty, or the way between them.
     - `explained`: how it is known who is guilty, with `{}` for the GPU; "" after a vote.
-    - `by_golden`: a golden digest agrees with `expected`, or what stands for one: `whose` names it in words.
+    - `by_golden`: a golden digest agrees with `expected`. `support`: what else than these GPUs does, in words.
     """
 
     unit: LoadUnit
@@ -56,7 +109,7 @@ class UnitVerdict:
     undecided: str = ""
     common_cause: bool = False
     by_golden: bool = False
-    whose: str = GOLDEN
+    support: str = ""
     suspects: tuple[int, ...] = ()
     explained: str = ""
 
@@ -67,51 +120,29 @@ class UnitVerdict:
 
 
 def vote_on_unit(
-    unit: LoadUnit, devices: tuple[LoadDevice, ...], golden: str = "", whose: str = GOLDEN
+    unit: LoadUnit, devices: tuple[LoadDevice, ...], referees: Referees | None = None
 ) -> Iterator[UnitVerdict]:
-    """Yield a verdict for each kind of GPU of a run. `golden`: the golden digest of this unit, "" for none."""
+    """Yield a verdict for each kind of GPU of a run."""
     kinds: dict[str, list[int]] = {}
     for place, device in enumerate(devices):
         kinds.setdefault(device.kind, []).append(place)
-    for places in kinds.values():
-        digests = {place: digest for place in places if (digest := unit.digests[place]) is not None}
-        yield _judge_votes(unit, places, vote(digests, len(places), golden, whose), golden, whose)
-
-
-def _judge_votes(unit: LoadUnit, places: Sequence[int], result: VoteResult, golden: str, whose: str) -> UnitVerdict:
-    digests = {place: digest for place in places if (digest := unit.digests[place]) is not None}
-    expected = result.expected
-    spoilt = {place: digest for place, digest in digests.items() if digest != expected} if expected else {}
-    return UnitVerdict(
-        unit,
-        tuple(places),
-        right=tuple(place for place, digest in digests.items() if digest == expected),
-        wrong=spoilt,
-        spoilt=spoilt,
-        silent=tuple(place for place in places if place not in digests),
-        expected=expected,
-        undecided=result.doubt,
-        common_cause=result.common_cause,
-        by_golden=bool(expected) and golden == expected,
-        whose=whose,
-        suspects=tuple(digests) if result.is_split else (),
-    )
+    referees = referees or Referees()
+    yield from (referees.judge(unit, places, referees.vote(unit, places)) for places in kinds.values())
 
 
 class _TransferUnits:
     """The units of a run in which GPUs received something, with the parts that explain what is wrong in them."""
 
-    def __init__(self, run: LoadRun, golden: Mapping[UnitName, str], whose: str) -> None:
-        self._devices = run.devices
-        self._golden, self._whose = golden, whose
+    def __init__(self, run: LoadRun, referees: Referees) -> None:
+        self._devices, self._referees = run.devices, referees
         places = range(len(run.devices))
-        sources = {unit.seed: self._vote(unit) for unit in run.units if unit.test == SOURCE}
+        sources = {unit.seed: referees.vote(unit, places) for unit in run.units if unit.test == SOURCE}
         self.results: dict[UnitName, tuple[VoteResult, Transfers]] = {}
         for unit in run.units:
             roles = {place: role for place in places if (role := read_roles(unit.test, place, len(places)))}
             if roles:
                 result = sources.get(unit.seed) if unit.test.startswith(("copy.", "collective.")) else None
-                result = result or self._vote(unit)
+                result = result or referees.vote(unit, places)
                 given = {place: role for place, role in roles.items() if unit.digests[place] is not None}
                 self.results[unit.name] = (
                     result,
@@ -121,10 +152,6 @@ class _TransferUnits:
                     },
                 )
 
-    def _vote(self, unit: LoadUnit) -> VoteResult:
-        digests = {place: digest for place, digest in enumerate(unit.digests) if digest is not None}
-        return vote(digests, len(self._devices), self._golden.get(unit.name, ""), self._whose)
-
     def explain(self, sick: frozenset[int]) -> Suspicion:
         """Return who can be guilty. `sick`: the GPUs that compute wrong."""
         decided = [transfers for result, transfers in self.results.values() if result.expected]
@@ -133,8 +160,7 @@ class _TransferUnits:
     def judge(self, unit: LoadUnit, suspicion: Suspicion, sick: frozenset[int]) -> UnitVerdict:
         """Return the verdict on one unit."""
         result, transfers = self.results[unit.name]
-        golden = self._golden.get(unit.name, "")
-        verdict = _judge_votes(unit, range(len(self._devices)), result, golden, self._whose)
+        verdict = self._referees.judge(unit, range(len(self._devices)), result)
         spoilt = {place: transfer for place, transfer in transfers.items() if transfer.is_wrong}
         if not result.expected:
             return verdict
@@ -182,8 +208,8 @@ class WrongUnits:
     def describe(self, names: Mapping[int, str]) -> str:
         """Return what is wrong in one line; no digest tells which bits. `names` of GPUs are by place."""
         first, unit = self.first, self.first.unit
-        golden = f" and by {first.whose}" if first.by_golden else ""
-        outvoted = f"outvoted by {format_list(sorted(names[place] for place in self.outvoted_by), 9)}{golden}"
+        right = format_list(sorted(names[place] for place in self.outvoted_by), 9)
+        outvoted = f"outvoted by {' and by '.join(filter(None, (right, first.support)))}"
         tests = Counter(verdict.unit.test for verdict in self.units).most_common()
         shares = format_list((f"{test} {count}" for test, count in tests), SHOWN_TESTS + 1)
         return (
@@ -246,12 +272,14 @@ class RunVerdict:
         return tuple(vote for vote in self.votes if vote.suspects)
 
 
-def judge_run(run: LoadRun, golden: Mapping[UnitName, str] | None = None, whose: str = GOLDEN) -> RunVerdict:
-    """Return the verdict on a run. `golden`: the golden digests for its key, by test and seed; or others' (`whose`)."""
-    known = _list_trusted(run, golden or {})
-    transfers = _TransferUnits(run, known, whose)
+def judge_run(
+    run: LoadRun, golden: Mapping[UnitName, str] | None = None, others: OtherNodes | None = None
+) -> RunVerdict:
+    """Return the verdict on a run. `golden`: the golden digests for its key, by test and seed."""
+    referees = Referees(_list_trusted(run, golden or {}), others or OtherNodes())
+    transfers = _TransferUnits(run, referees)
     computed = {
-        unit.name: list(vote_on_unit(unit, run.devices, known.get(unit.name, ""), whose))
+        unit.name: list(vote_on_unit(unit, run.devices, referees))
         for unit in run.units
         if unit.name not in transfers.results
     }

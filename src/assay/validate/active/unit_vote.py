@@ -2,8 +2,11 @@
 
 - A majority names those that differ if it has at least four GPUs and three quarters of the kind, and those that differ
   also differ from each other. Fewer may share a fault; GPUs that agree on another result may be the healthy ones.
-- A reference (a golden digest, or that of healthy neighbours) that agrees with half of the kind or more supports them:
-  all others are named. So it decides a tie. One that more than half contradict is a suspect itself.
+- A reference that agrees with half of the kind or more supports them: all others are named. So it decides a tie. One
+  that more than half contradict is a suspect itself. It is a golden digest, or without one, what three quarters of the
+  GPUs of other nodes computed.
+- GPUs of other nodes vote too: what they and three quarters of all GPUs computed is right, and all others are named,
+  also those that agree with each other. But where these are more than half of a node, what they share is the suspect.
 - Whatever else differs cannot be told: the GPUs that gave a digest are suspects, unless each gave another one.
 
 Silent GPUs count among the kind, so they give nobody a majority.
@@ -14,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from assay.model.text.lists import format_count
 
@@ -22,6 +26,8 @@ LEAST_VOTERS = 3
 LEAST_AGREEING = 4
 LEAST_GOLDEN_VOTERS = 2
 GOLDEN = "the golden digest"
+Counts = Mapping[str, int]
+NOBODY: Counts = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ class VoteResult:
     doubt: str = ""
     common_cause: bool = False
     is_split: bool = False
-    by_reference: bool = False
+    by_others: bool = False
 
 
 def find_most(digests: Mapping[int, str], voters: int) -> str:
@@ -45,31 +51,49 @@ def find_most(digests: Mapping[int, str], voters: int) -> str:
     return digest if 2 * count > voters else ""
 
 
-def vote(digests: Mapping[int, str], voters: int, reference: str = "", whose: str = GOLDEN) -> VoteResult:
+def vote(
+    digests: Mapping[int, str], voters: int, golden: str = "", others: Counts = NOBODY, other_names: str = ""
+) -> VoteResult:
     """Return the result of a vote. `digests`: of the GPUs that gave one; `voters`: all GPUs of the kind.
 
-    `whose` names the reference in words.
+    `others`: how many GPUs of other nodes computed what; `other_names`: these in words.
     """
     if not digests:
         return VoteResult(doubt="no GPU computed it")
     counts = Counter(digests.values()).most_common()
     (digest, most), losers = counts[0], [count for _, count in counts[1:]]
+    agreed = _find_agreed(others)
+    if agreed and golden in ("", agreed):
+        all_agreeing = others[agreed] + dict(counts).get(agreed, 0)
+        if all_agreeing >= LEAST_AGREEING and 4 * all_agreeing >= 3 * (voters + sum(others.values())):
+            if digest == agreed or 2 * most <= voters:
+                return VoteResult(agreed, by_others=True)
+            doubt = f"{most} of {format_count(voters, 'GPU')} computed {digest}, and {other_names} computed {agreed}: "
+            doubt += "suspect is the node, or what else they share"
+            return VoteResult(doubt=doubt, common_cause=True, is_split=True)
+    reference, whose = (golden, GOLDEN) if golden else (agreed, f"the digest of {other_names}")
     is_split = bool(losers) and (most > 1 or len(digests) == LEAST_VOTERS - 1)
     if reference and digest != reference and 2 * most > voters:
         return VoteResult(
             doubt=f"most GPUs computed {digest}, and {whose} is {reference}: suspects are {whose}, and a cause that "
             "they share, as a library",
             common_cause=True,
-            is_split=bool(losers),
+            is_split=bool(losers or others),
         )
     agreeing = dict(counts).get(reference, 0)
     if LEAST_GOLDEN_VOTERS <= agreeing == most and (not losers or 2 * agreeing >= voters):
-        return VoteResult(reference, by_reference=True)
+        return VoteResult(reference, by_others=not golden)
     if voters < LEAST_VOTERS:
         words = f"{format_count(voters, 'GPU')} of a kind cannot outvote anybody: that takes {LEAST_VOTERS}"
         return VoteResult(doubt=words, is_split=is_split)
     doubt = _find_doubt(most, losers, voters)
     return VoteResult(doubt=doubt, is_split=is_split) if doubt else VoteResult(digest)
+
+
+def _find_agreed(others: Counts) -> str:
+    """Return what three quarters of the GPUs of other nodes computed, "" if there is nothing."""
+    digest = max(others, key=lambda each: others[each], default="")
+    return digest if digest and 4 * others[digest] >= 3 * sum(others.values()) else ""
 
 
 def _find_doubt(most: int, losers: list[int], voters: int) -> str:
