@@ -93,3 +93,15 @@ def test_slow_parts_are_slow_and_the_others_not(node: Any) -> None:
     assert share("ubergemm", "devices", "5", "gflops") == 1
     assert share("nvbandwidth", "host_to_device", "4", "gb_s") == pytest.approx(0.5, rel=0.01)
     assert share("nvbandwidth", "device_to_host", "3", "gb_s") == 1
+
+
+@pytest.mark.slow
+def test_beside_a_lost_gpu_the_slow_one_has_its_own_name(node: Any) -> None:
+    """CUDA counts only the GPUs that are left: its fourth is gpu4."""
+    before = node.document("--active", "ubergemm", "--seconds", "1")["active"]["ubergemm"]["devices"]
+    inject_fault(node.world, "gpu.lost", node.name, {"gpu": 1})
+    inject_fault(node.world, "gpu.slow", node.name, {"gpu": 4})
+    after = node.document("--active", "ubergemm", "--seconds", "1")["active"]["ubergemm"]["devices"]
+    assert unread(after) == {"/1": "failed"}
+    shares = {gpu: after[gpu]["gflops"]["value"] / before[gpu]["gflops"]["value"] for gpu in after.keys() - {"1"}}
+    assert shares == {gpu: pytest.approx(0.8 if gpu == "4" else 1, rel=0.01) for gpu in "0234567"}

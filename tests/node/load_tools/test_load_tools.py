@@ -26,6 +26,7 @@ from assay.node.load_tools.dcgm import (
     parse_dcgm_diag,
     parse_dcgm_mndiag,
     parse_dcgmproftester,
+    parse_gpu_uuids,
     parse_ubergemm,
 )
 from assay.node.load_tools.fio import parse_fio_verify, parse_shared_storage
@@ -194,3 +195,20 @@ def test_a_pass_beside_which_an_error_is_recorded_is_no_plain_pass(where):
     leaf = make_leaf({"status": "Pass", where: told})
     assert str(leaf["value"]).startswith("Pass, with a warning: ")
     assert make_leaf({"status": "Pass", "info": "GPU 0 allocated 79 GB"}) == {"value": "Pass"}
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "printed", "uuids"),
+    [
+        (0, "0, GPU-aa-1\n1, GPU-bb-2\n", {"0": "GPU-aa-1", "1": "GPU-bb-2"}),
+        (15, "Unable to determine the device handle for GPU1: GPU is lost.\n2, GPU-cc-3\n", {"2": "GPU-cc-3"}),
+    ],
+)
+def test_gpus_are_known_by_uuid_also_beside_one_that_is_lost(
+    exit_code: int, printed: str, uuids: dict[str, str]
+) -> None:
+    assert parse_gpu_uuids(ToolOutput("nvidia-smi", exit_code, printed, "")) == {"devices": uuids}
+
+
+def test_without_any_uuid_no_gpu_is_multiplied_on() -> None:
+    assert "failed" in parse_gpu_uuids(ToolOutput("nvidia-smi", 9, "NVIDIA-SMI has failed\n", ""))

@@ -279,14 +279,13 @@ def _make_bandwidth_test(state: State, name: str) -> dict[str, Any]:
 
 
 def run_ubergemm(words: list[str]) -> None:
-    """Print the rate of the one GPU that $CUDA_VISIBLE_DEVICES names; without such a GPU, an error."""
+    """Print the rate of the one GPU that $CUDA_VISIBLE_DEVICES names by index or UUID; without such a GPU, an error."""
     del words
     state = load_node_state()
-    gpus = working_gpus(state)
-    index = int(os.environ.get("CUDA_VISIBLE_DEVICES") or 0)
-    if index >= len(gpus):
+    seen = {name: gpu for place, gpu in enumerate(working_gpus(state)) for name in (str(place), gpu["uuid"])}
+    if not (gpu := seen.get(os.environ.get("CUDA_VISIBLE_DEVICES") or "0")):
         sys.exit("cudaGetDeviceCount: no CUDA-capable device is detected")
-    rate = state["load"]["tensor_gflops"][gpus[index]["index"]]
+    rate = state["load"]["tensor_gflops"][gpu["index"]]
     print_lines([f"GFlops:{rate:.5e} GFlops"])
 
 

@@ -57,6 +57,8 @@ TENSOR_ACTIVE = 1004  # DCGM_FI_PROF_PIPE_TENSOR_ACTIVE
 GPU_END = re.compile(r"TestField \d+ test PASSED")
 WORKERS_END = re.compile(r"^Skipping UnwatchFields\(\)", re.MULTILINE)
 """`GPU_END` is what dcgmproftester 4 prints at the end of each GPU, `WORKERS_END` an earlier one at its own end."""
+GPU_UUIDS = ("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader")
+GPU_UUID = re.compile(r"^(\d+), (GPU-[0-9a-fA-F-]+)\s*$", re.MULTILINE)
 UBERGEMM_ERROR = re.compile(r"^.*\b(?:errors?|fail(?:ed|ure)?|abort\w*)\b.*$", re.MULTILINE | re.IGNORECASE)
 UBERGEMM_RATE = re.compile(r"^GFlops:\s*(\S+) GFlops\s*$", re.MULTILINE)
 WORKER_RATE = re.compile(r"^Worker (\d+):\d+ ?\[\d+\]: .*\(\s*(\S+) gflops\)", re.MULTILINE)
@@ -252,19 +254,29 @@ def _has_id(host: dict[str, Any]) -> bool:
 
 
 def run_ubergemm(root: NodeRoot, order: LoadOrder) -> ReadingTree:
-    """Multiply on every GPU at once, each in a process of its own."""
-    gpus = count_gpus(root)
-    if gpus == 0:
+    """Multiply on every GPU at once, each in a process of its own, which sees the one GPU with this UUID.
+
+    CUDA leaves a lost GPU out of its indexes, so an index may name another GPU than NVML's.
+    """
+    if count_gpus(root) == 0:
         return absent(f"no GPU in {DRIVER_LIST}")
-    tool = find_plugin(root, "ubergemm")
-    words = [tool, "-t", str(order.seconds)]
+    named = call_tool(GPU_UUIDS, LoadOrder(STARTING_S, order.env), parse_gpu_uuids)
+    if "devices" not in named:
+        return named
+    uuids: dict[str, str] = named["devices"]
+    words = [find_plugin(root, "ubergemm"), "-t", str(order.seconds)]
 
-    def multiply(gpu: str) -> ReadingTree:
-        return call_tool(words, order, parse_ubergemm, settings={"CUDA_VISIBLE_DEVICES": gpu})
+    def multiply(uuid: str) -> ReadingTree:
+        return call_tool(words, order, parse_ubergemm, settings={"CUDA_VISIBLE_DEVICES": uuid})
 
-    names = [str(gpu) for gpu in range(gpus)]
-    with ThreadPoolExecutor(gpus) as workers:
-        return {"devices": dict(zip(names, workers.map(multiply, names), strict=True))}
+    with ThreadPoolExecutor(len(uuids)) as workers:
+        return {"devices": dict(zip(uuids, workers.map(multiply, uuids.values()), strict=True))}
+
+
+def parse_gpu_uuids(output: ToolOutput) -> ReadingTree:
+    """Parse `devices`: the UUID of each GPU by its index. A lost one has no row, and nvidia-smi fails because of it."""
+    uuids = dict(GPU_UUID.findall(output.stdout))
+    return {"devices": uuids} if uuids else output.fail(f"nvidia-smi named no GPU; exit code {output.exit_code}")
 
 
 def find_plugin(root: NodeRoot, name: str) -> str:
