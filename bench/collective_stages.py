@@ -162,7 +162,7 @@ def search_alone(size: int, faulty: int, seed: int) -> tuple[int, int, int]:
     results: list[GroupResult] = []
     rounds = 0
     for name in GATE_ROUNDS:
-        planned = plan_gate(nodes, observe_alone(results, GroupRule()), name)
+        planned = plan_gate([(node,) for node in nodes], observe_alone(results, GroupRule()), name)
         rounds += bool(planned.groups)
         results += [_run_alone(name, group[0], bad.get(group[0], ""), chance) for group in planned.groups]
     named = judge_gate(observe_alone(results, GroupRule())).faulty.keys()

@@ -13,7 +13,7 @@ from assay.act.loop.context import ControllerContext
 from assay.act.schedules import collectives_search
 from assay.act.schedules.collectives_search import CustomerWatch, search_collectives
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, SlotTask
-from assay.act.schedules.slot_runner import SlotResult
+from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
 from assay.act.tickets.collective_link_tickets import find_links, make_link_tickets
 from assay.act.tickets.ticket_diff import TICKET_KINDS
 from assay.act.tickets.ticket_updates import update_tickets
@@ -83,9 +83,13 @@ def planted(context: ControllerContext, *plants: str, deadline_s: float = 30) ->
     return replace(context, fleet=replace(context.fleet, collective_workloads={"ours": workload}))
 
 
-def searched(context: ControllerContext, min_nodes: int = 4) -> SlotResult:
-    search = {"workload": "ours", "min_nodes": min_nodes, "at_once": 4}
-    schedule = FleetSchedule(does="collectives-search", cron="0 * * * *", search=search)
+def make_schedule(whole: str = "no", min_nodes: int = 4) -> FleetSchedule:
+    search = {"workload": "ours", "min_nodes": min_nodes, "at_once": 4, "whole": whole}
+    return FleetSchedule(does="collectives-search", cron="0 * * * *", search=search)
+
+
+def searched(context: ControllerContext, min_nodes: int = 4, whole: str = "no") -> SlotResult:
+    schedule = make_schedule(whole, min_nodes)
     slot = find_previous_slot(schedule, "UTC", context.clock.now())
     result = search_collectives(context, SlotTask(ScheduleLine("weekly", "compute", schedule, "UTC"), slot))
     context.clock.sleep(3600)
@@ -143,7 +147,7 @@ def test_what_cannot_be_told_and_what_was_bad_once_is_no_fault(idle_desk: Contro
     assert "could not be told" in result.reason
 
 
-def search_new(context: ControllerContext, *new: str) -> SlotResult:
+def search_new(context: ControllerContext, *new: str, whole: str = "no") -> SlotResult:
     """Let the burn-ins of these nodes be over but for collectives, and run the search that they wait for."""
     at, idents = context.clock.now(), {name: f"day-{name}" for name in new}
     for name, ident in idents.items():
@@ -153,8 +157,7 @@ def search_new(context: ControllerContext, *new: str) -> SlotResult:
             BurnInOverEntry(ident),
         )
         context.ledger.append(*(one.make_entry(f"{one.kind}-{name}", at.isoformat(), name) for one in contents))
-    schedule = FleetSchedule(does="collectives-search", cron="0 3 * * WED", search={"workload": "ours", "at_once": 4})
-    line = ScheduleLine("weekly-new-nodes", "compute", schedule, "UTC")
+    line = ScheduleLine("weekly-new-nodes", "compute", make_schedule(whole), "UTC")
     return search_collectives(context, SlotTask(line, at, burn_ins=tuple(idents.values())))
 
 
@@ -164,6 +167,34 @@ def test_new_nodes_run_collectives_with_idle_ones_before_they_serve(idle_desk: C
     assert found.reason == "4 nodes ran collectives: 1 named", "two new ones, and two that serve"
     assert found.facts == {"named_nodes": {"n0009": "n0009 (wrong)"}, "suspected_nodes": {}}
     assert faults(context) == [("fault", "n0009", "collective.node.wrong")]
+
+
+RACKED = {f"n{at:04}": f"lab1 r{(at + 2) // 3}" for at in range(1, 13)}
+
+
+def test_a_rack_that_is_bad_over_nvlink_is_named_as_a_link_until_a_search_sees_it_good(
+    idle_desk: ControllerContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collectives_search, "find_nvlink_domains", lambda _: RACKED)
+    monkeypatch.setattr(collectives_search, "find_domain_designs", lambda _: {"lab1 r1": "rack-01"})
+    nodes, slurm = dict(idle_desk.fleet.nodes), idle_desk.fleet.nodes["n0001"].settings
+    nodes |= {name: replace(nodes[name], settings=slurm) for name in RACKED}
+    context = replace(idle_desk, fleet=replace(idle_desk.fleet, nodes=nodes))
+    ill = planted(context, "n0001+n0002=slow")
+    found = searched(ill, whole="last").facts
+    assert found["named"] == [{"kind": "nvlink", "name": "lab1 r1", "symptom": "slow over NVLink"}]
+    assert found["links"]["lab1 r1"]["design"] == "rack-01"
+    assert faults(context) == [], "it belongs to no node"
+    entry = ScheduleRanEntry("weekly", "compute", "collectives-search", context.now, 1, "done", "", found)
+    context.ledger.append(entry.make_entry("ran", context.now))
+    line = ScheduleLine("weekly", "compute", make_schedule("last"), "UTC")
+    [ticket] = make_link_tickets(find_links([line], read_schedule_history(context.ledger)).named)
+    assert ticket.title == "nvlink lab1 r1 makes collectives bad"
+    assert "a switch tray" in ticket.cause
+    assert "assay fabric scan rack-01" in ticket.steps
+    assert searched(planted(context), whole="last").facts["links_good"] == ["lab1 r1"]
+    new = search_new(planted(context, "n0001+n0002=wrong"), *sorted(RACKED)[:6], whole="last")
+    assert new.facts["suspected_nodes"].keys() == {"n0001", "n0002", "n0003"}, "no tray of a bad rack serves"
 
 
 def test_a_new_node_without_a_free_partner_is_told(idle_desk: ControllerContext) -> None:

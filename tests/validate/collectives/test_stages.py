@@ -172,3 +172,59 @@ def test_a_result_of_a_group_survives_its_line_and_another_line_is_refused() -> 
     for wrong in ({"nodes": []}, {"nodes": ["a", "a"]}, {"nodes": ["a"], "round": "W1"}):
         with pytest.raises(AssayError, match=r"file:1: this is no result of a group"):
             list(read_group_results([json.dumps(wrong)], "file"))
+
+
+def racks_of(count: int, whole: str = "last") -> StagedSearch:
+    """Return a search of racks of six trays, two of which stand under one leaf; each rack is one NVLink domain."""
+    fabric = fabric_of([12] * (count // 2), domain=6)
+    return StagedSearch(fabric, list(fabric.nodes), 3, stages=StageSettings(True, whole, FAST))
+
+
+@pytest.mark.parametrize("fault", ["slow", "hung", "wrong"])
+def test_a_rack_that_is_bad_together_over_nvlink_is_named_as_one_and_its_trays_serve(fault: str) -> None:
+    search = racks_of(8)
+    sick = {name for name, node in search.fabric.nodes.items() if node.domain == "rack 1-0"}
+    results = play_stages(search, {}, lambda nodes: fault if set(nodes) <= sick else "")
+    report = build_staged_report(search, results)
+    ((named),) = report.named
+    assert (named.part, named.symptom) == (FabricPart("nvlink", "rack 1-0"), f"{fault} over NVLink")
+    assert {one.round for one in named.evidence} >= {"R1", "R2"}
+    assert [len(one.nodes) for one in results.groups if one.round == "R1"] == [6] * 8
+    assert [one.nodes for one in results.groups if one.round == "R2"] == [tuple(sorted(sick))]
+    assert "each rack over NVLink: 7 good" in format_report(report)
+    (last,) = {one.nodes for one in results.groups if one.round.startswith("W")}
+    assert not sick & set(last), "the others run together without it"
+
+
+def test_a_switch_tray_that_slows_all_trays_of_a_rack_names_the_domain_and_none_of_them() -> None:
+    search = racks_of(8)
+    sick = {name for name, node in search.fabric.nodes.items() if node.domain == "rack 2-1"}
+    report = report_on(search, {f"{name} alone": "slow" for name in sick} | {"n001 alone": "slow"})
+    assert {(one.part, one.symptom) for one in report.named} == {
+        (FabricPart("nvlink", "rack 2-1"), "slow over NVLink"),
+        (FabricPart("node", "n001"), "slow alone"),
+    }
+
+
+def test_trays_that_are_bad_alone_are_named_and_the_rest_of_their_rack_runs_together() -> None:
+    search = racks_of(8)
+    results = play_stages(search, {"n001 alone": "hung", "n003 alone": "slow"})
+    assert {one.part.name for one in build_staged_report(search, results).named} == {"n001", "n003"}
+    assert ("n000", "n002", "n004", "n005") in {one.nodes for one in results.groups if one.round == "R1"}
+
+
+@pytest.mark.parametrize(("count", "whole"), [(2, "last"), (8, "no")])
+def test_racks_that_nothing_compares_with_are_not_named_and_without_many_nodes_none_runs(
+    count: int, whole: str
+) -> None:
+    search = racks_of(count, whole)
+    results = play_stages(search, {}, lambda nodes: "slow" if len(nodes) == 6 and nodes[0] == "n000" else "")
+    assert not build_staged_report(search, results).named
+    assert any(one.round == "R1" for one in results.groups) == (whole != "no")
+
+
+def test_the_pairs_of_a_single_rack_run_over_nvlink_and_name_the_tray() -> None:
+    fabric = fabric_of([18], domain=18)
+    search = StagedSearch(fabric, list(fabric.nodes), 3, stages=StageSettings(True, "no", FAST))
+    report = report_on(search, {"n007": "slow"})
+    assert [one.part for one in report.named] == [FabricPart("node", "n007")]

@@ -45,6 +45,7 @@ from assay.validate.collectives.fabric_map import (
     FabricMap,
     FabricPart,
     build_fabric_map,
+    find_domain_designs,
     find_node,
     find_nvlink_domains,
     format_adapter,
@@ -52,6 +53,7 @@ from assay.validate.collectives.fabric_map import (
 from assay.validate.collectives.judging import PairObservation
 from assay.validate.collectives.report import CollectivesReport, NamedPart, build_staged_report
 from assay.validate.collectives.result_file import ResultFile, SearchHeader
+from assay.validate.collectives.results import make_pair
 from assay.validate.collectives.run import RunLimits, choose_stages, make_runners, make_speed_rule, run_search
 from assay.validate.collectives.search import SearchResults, StagedSearch
 
@@ -108,7 +110,8 @@ def search_collectives(context: ControllerContext, task: SlotTask) -> SlotResult
     name = task.line.target
     plan = _SearchPlan(str(task), name, _map_fabric(context, name), task.slot, how, workload)
     report, observations = _search_and_record(context, plan, nodes.free, file)
-    links = make_link_facts(report, observations, read_schedule_history(context.ledger), task.line)
+    history, designs = read_schedule_history(context.ledger), find_domain_designs(context.fleet)
+    links = make_link_facts(report, observations, history, task.line, designs)
     return SlotResult("done", _format_summary(report, len(nodes.free)), {**_make_facts(report, nodes, file), **links})
 
 
@@ -132,6 +135,9 @@ def _search_new_nodes(
     report, _ = _search_and_record(context, plan, nodes, file)
     named = {find_node(culprit.part): f"{culprit.part.name} ({culprit.symptom})" for culprit in report.named}
     suspects = {find_node(part): case.reason for case in report.undecided for part in case.suspects}
+    links = {culprit.part.name: culprit.symptom for culprit in report.named if culprit.part.kind == "nvlink"}
+    domains = {name: fabric_map.nodes[name].domain for name in names if name in fabric_map.nodes}
+    suspects |= {name: f"nvlink {at} ({links[at]})" for name, at in domains.items() if at in links}
     words = f"{len(named)} named" if named else "nobody named"
     facts = {"named_nodes": named, "suspected_nodes": suspects}
     return SlotResult("done", f"{len(nodes)} nodes ran collectives: {words}", facts)
@@ -157,6 +163,10 @@ def _search_and_record(
     search, results = _run(context, plan, nodes, file)
     report = build_staged_report(search, results)
     observations = search.pair_search(results).observe(results.pairs)
+    for rack in search.observe_racks(results):  # few pairs run over NVLink, or none
+        domain = FabricPart("nvlink", search.fabric.nodes[rack.nodes[0]].domain)
+        pair = make_pair(*rack.nodes[:2])
+        observations.append(PairObservation(rack.round, pair, rack.verdict, (domain,), rack.why))
     adapters = name_adapters(context, nodes)
     record_named_parts(context, report, observations, adapters, str(file.relative_to(context.home.parent)))
     return report, observations

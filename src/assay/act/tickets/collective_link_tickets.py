@@ -23,13 +23,14 @@ SHOWN_RUNS = 6
 
 
 class NamedLink(NamedTuple):
-    """A link that a search named. `line`: schedule and fabric. `seen`: symptom and runs, for people."""
+    """A link that a search named. `seen`: symptom and runs, for people. `design`: that of an NVLink domain."""
 
     fabric: str
     schedule: str
     kind: str
     name: str
     seen: str
+    design: str
 
     @property
     def ticket_key(self) -> str:
@@ -45,9 +46,16 @@ class LinkFindings(NamedTuple):
 
 
 def make_link_facts(
-    report: CollectivesReport, observations: Iterable[PairObservation], history: ScheduleHistory, line: ScheduleLine
+    report: CollectivesReport,
+    observations: Iterable[PairObservation],
+    history: ScheduleHistory,
+    line: ScheduleLine,
+    designs: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return the links that a search names, and of those named before the ones that it saw good and never bad."""
+    """Return the links that a search names, and of those named before the ones that it saw good and never bad.
+
+    `designs`: the design of each NVLink domain.
+    """
     runs = list(observations)
     bad = {part.name for run in runs if run.is_bad for part in run.parts}
     good = {part.name for run in runs if run.verdict == "good" for part in run.parts}
@@ -55,6 +63,7 @@ def make_link_facts(
     named = {
         link.part.name: {
             "kind": link.part.kind,
+            "design": designs.get(link.part.name, ""),
             "seen": f"{link.symptom}; bad in {len(link.evidence)} of {link.tests} runs\n"
             + "\n".join(f"{run.round}  {run.label}: {run.why}" for run in link.evidence[:SHOWN_RUNS]),
         }
@@ -72,7 +81,8 @@ def find_links(lines: Iterable[ScheduleLine], history: ScheduleHistory) -> LinkF
     for line in lines:
         for slot, ended in sorted(history.get(line).ended.items()):
             for name, link in ended.facts.get("links", {}).items():
-                named_link = NamedLink(line.target, line.name, link["kind"], name, link["seen"])
+                words = link["kind"], name, link["seen"], link.get("design", "")
+                named_link = NamedLink(line.target, line.name, *words)
                 named[line.target, name] = named_link
                 proofs.pop(named_link.ticket_key, None)
             for name in ended.facts.get("links_good", ()):
@@ -85,9 +95,20 @@ def make_link_tickets(links: Iterable[NamedLink]) -> Iterator[Ticket]:
     """Yield the ticket of each named link."""
     for link in links:
         device, _, port = link.name.rstrip("]").partition("[")
-        look = (
-            f"assay fabric impact '{link.name}'" if link.kind == "uplink" else "assay show, for the nodes of the rack"
+        is_cable = link.kind == "uplink"
+        parts = (
+            ["the cable or one of its ends", "the port of the switch"] if is_cable else ["a switch tray", "its cables"]
         )
+        steps = [
+            f"read the counters of both ends: assay fabric scan {link.fabric}",
+            f"see what it serves: assay fabric impact '{link.name}'",
+            "reseat or exchange the cable; then search again",
+        ]
+        if not is_cable:
+            look = (
+                f"assay fabric scan {link.design}" if link.design else "nvidia-smi nvlink -s, on each node of the rack"
+            )
+            steps = [f"see which switch tray or link is not as designed: {look}", "exchange it; then search again"]
         yield Ticket(
             id=derive_id("ticket", link.ticket_key),
             key=link.ticket_key,
@@ -97,7 +118,6 @@ def make_link_tickets(links: Iterable[NamedLink]) -> Iterator[Ticket]:
             seen=link.seen,
             verify=f"assay schedules run {link.schedule} --of {link.fabric}",
             severity="degraded",
-            cause=format_list(["the cable or one of its ends", "the port of the switch", "errors that slow the link"]),
-            steps=f"read the counters of both ends: assay fabric scan {link.fabric}\nsee what it serves: {look}\n"
-            "reseat or exchange the cable; then search again",
+            cause=format_list([*parts, "errors that slow the link"]),
+            steps="\n".join(steps),
         )

@@ -148,6 +148,13 @@ def find_nvlink_domains(fleet: Fleet) -> dict[str, str]:
     return domains
 
 
+def find_domain_designs(fleet: Fleet) -> dict[str, str]:
+    """Return the FabricDesign of each NVLink domain that has one: its scan names trays and switch trays."""
+    domains = find_nvlink_domains(fleet)
+    described = [(design.name, design.nvlink.node_names) for design in fleet.designs.values() if design.nvlink]
+    return {domains[name]: design for design, names in described for name in names if name in domains}
+
+
 def build_fabric_map(topology: CompiledTopology, domains: Mapping[str, str]) -> FabricMap:
     """Return the map of a design: each node's leaf and place by rail, and each leaf's uplinks in port order.
 

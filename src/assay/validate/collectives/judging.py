@@ -241,9 +241,12 @@ class GroupObservation:
 
 
 def observe_alone(
-    results: Iterable[GroupResult], rule: GroupRule, fabric: FabricMap = NO_FABRIC
+    results: Iterable[GroupResult],
+    rule: GroupRule,
+    fabric: FabricMap = NO_FABRIC,
+    basis: str = "median of the nodes alone",
 ) -> list[GroupObservation]:
-    """Return what results of nodes alone say about them."""
+    """Return what results of nodes alone, or of whole racks, say about them. `basis`: their usual speed, in words."""
     every = list(results)
     speeds: dict[str, list[float]] = {}
     for result in every:
@@ -252,7 +255,7 @@ def observe_alone(
     medians = {unit: median(values) for unit, values in speeds.items() if len(values) >= MIN_PEERS}
     observations = []
     for result in every:
-        usual = (medians.get(_find_unit(result), 0.0), "median of the nodes alone")
+        usual = (medians.get(_find_unit(result), 0.0), basis)
         if rule.alone_gb_s and result.gb_s:
             usual = (rule.alone_gb_s, "expected speed")
         observation = _judge_group(result, rule, usual)

@@ -30,6 +30,7 @@ from assay.validate.collectives.search import (
     SearchResults,
     StagedSearch,
     WholeFinding,
+    judge_gate,
 )
 
 COVERED_KINDS: tuple[PartKind, ...] = ("node", "adapter", "uplink")
@@ -120,6 +121,8 @@ class StageFindings:
 
     alone: GateFindings | None = shown(omit=True, default=None)
     """What each node did alone; missing if that did not run."""
+    racks: GateFindings | None = shown(omit=True, default=None)
+    """What each rack that is one machine did together, over NVLink; missing if none ran."""
     together: WholeFinding | None = shown(omit=True, default=None)
     """What all nodes did together; missing if that did not run."""
     ended_early: bool = False
@@ -138,6 +141,9 @@ class StageFindings:
             bad = f", {len(self.alone.faulty)} named" if self.alone.faulty else ""
             yield f"each node alone: {self.alone.good:,} good{bad}"
             yield from _list_once(self.alone)
+        if self.racks:
+            yield f"each rack over NVLink: {self.racks.good:,} good"
+            yield from _list_once(self.racks)
         if self.together:
             yield f"{self.together.runs[0].label}: {WHOLE_WORDS[self.together.verdict]}"
             yield from (f"  {run.round}  {run.why}" for run in self.together.runs if run.is_bad)
@@ -331,7 +337,7 @@ def build_staged_report(search: StagedSearch, results: SearchResults) -> Collect
         search.fabric, search.nodes, search.pair_search(results).observe(results.pairs), _list_measured(search, results)
     )
     rounds = dict.fromkeys([*(result.round for result in results.groups), *pairs.rounds])
-    named = tuple(_name_alone(stages.alone)) if stages.alone else ()
+    named = tuple(_name_alone(search, results))
     return replace(pairs, named=named + pairs.named, coverage=coverage, rounds=tuple(rounds), stages=stages)
 
 
@@ -343,26 +349,32 @@ def find_stages(search: StagedSearch, results: SearchResults) -> StageFindings:
         blocks = search.list_blocks(search.list_survivors(results))
         needed = tuple(blocks[number] for number in finding.blocks)
         scale = ScaleAnswer(needed, finding.is_enough, finding.is_open, len(select_rounds(results.groups, "S")))
+    racks = search.observe_racks(results)
     return StageFindings(
         search.judge_gate(results) if search.stages.gate else None,
+        judge_gate(racks) if racks else None,
         search.judge_whole(results),
         search.is_over_early(results),
         scale,
     )
 
 
-def _name_alone(gate: GateFindings) -> Iterator[NamedPart]:
-    for node, runs in gate.faulty.items():
+def _name_alone(search: StagedSearch, results: SearchResults) -> Iterator[NamedPart]:
+    """Yield the NVLink domains and the nodes that need no partner to be bad; a domain stands for its nodes."""
+    domains, nodes = search.find_bad_domains(results), search.judge_gate(results).faulty
+    alone = {node: runs for node, runs in nodes.items() if search.fabric.nodes[node].domain not in domains}
+    parts = [(FabricPart("nvlink", name), runs) for name, runs in domains.items()]
+    for part, runs in (*parts, *((FabricPart("node", node), runs) for node, runs in alone.items())):
         bad = tuple(run for run in runs if run.is_bad)
         words = " and ".join(verdict for verdict in BY_SEVERITY if any(run.verdict == verdict for run in bad))
         often = "" if len(bad) == len(runs) else ", now and then"
-        yield NamedPart(FabricPart("node", node), f"{words} {ALONE}{often}", len(runs), bad)
+        yield NamedPart(part, f"{words} {ALONE if part.kind == 'node' else 'over NVLink'}{often}", len(runs), bad)
 
 
 def _list_measured(search: StagedSearch, results: SearchResults) -> set[str]:
     rule = search.stages.rule
     alone = observe_alone(select_rounds(results.groups, "G"), rule)
-    together = observe_together([result for result in results.groups if result.round[:1] in "WS"], rule)
+    together = observe_together([result for result in results.groups if result.round[:1] in "RWS"], rule)
     measured = set[str]()
     for observation in (*alone, *together):
         if observation.verdict != "unknown" or observation.has_ended:

@@ -5,8 +5,9 @@ Rounds are what costs time, not pairs: all pairs of a round run at once.
 
 The gate runs each node alone, over its NVLink. Who fails is faulty itself, and takes no partner: a node is named if two
 runs were bad, and if they were slow, if other traffic does not explain that. So a node that was bad in G1 runs again in
-G2, and if it is not named then, in G3. Pairs are screened, then, if one was bad, confirmed in three rounds, or in up to
-six where traffic may be the reason.
+G2, and if it is not named then, in G3. If more than half of a rack that is one machine fail, the NVLink domain is named
+in their place. Then, if many nodes run together at all, the nodes of each such rack do, over NVLink: R1 to R3. Pairs
+are screened, then, if one was bad, confirmed in three rounds, or in up to six where traffic may be the reason.
 
 The scale stage finds the blocks without which a large collective does not fail, though all its pairs are good. A prefix
 of the blocks grows, by bisection, until it fails: its last block is needed. With that block kept, the group grows from
@@ -19,8 +20,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -42,6 +43,7 @@ from assay.validate.collectives.results import Group, GroupResult, GroupRound, P
 from assay.validate.collectives.rounds import CONFIRMATION_ROUNDS, PairRound, plan_confirmation, plan_screening
 
 GATE_ROUNDS = ("G1", "G2", "G3")
+RACK_ROUNDS = ("R1", "R2", "R3")
 MIN_BAD = 2
 VOTES = 2
 """So many equal answers decide a question."""
@@ -93,26 +95,27 @@ class CollectiveSearch:
 
 @fact
 class GateFindings:
-    """What each node did alone."""
+    """What each node did alone, or each rack that is one machine, which is named by its first node."""
 
     faulty: Mapping[str, tuple[GroupObservation, ...]]
-    """The nodes that were bad in two runs, with all their runs."""
+    """Those that were bad in two runs, with all their runs."""
     once: Mapping[str, tuple[GroupObservation, ...]]
-    """The nodes that were bad, but are not named, with all their runs."""
+    """Those that were bad, but are not named, with all their runs."""
     good: int = 0
-    """How many nodes were good."""
+    """How many were good."""
     note: str = ""
     """Why nobody is named; "" if that needs no word."""
 
 
-def plan_gate(nodes: Sequence[str], observations: Sequence[GroupObservation], name: str) -> GroupRound:
-    """Return a round of the gate: all nodes, then those of which it is not known yet. It may have no group."""
-    if name == GATE_ROUNDS[0]:
-        return GroupRound(name, tuple((node,) for node in nodes))
+def plan_gate(groups: Sequence[Group], observations: Sequence[GroupObservation], name: str) -> GroupRound:
+    """Return a round of the gate: all nodes or racks, then those of which it is not known yet. It may have none."""
+    if name in (GATE_ROUNDS[0], RACK_ROUNDS[0]):
+        return GroupRound(name, tuple(groups))
     findings = judge_gate(observations)
     bad = {node: sum(run.is_bad for run in own) for node, own in findings.once.items()}
-    # only there, another run can decide; if no node was good, it cannot
-    return GroupRound(name, tuple((node,) for node in nodes if bad.get(node) == 1 or (node in bad and findings.good)))
+    # only there, another run can decide; if nobody was good, it cannot
+    undecided = {node for node, count in bad.items() if count == 1 or findings.good}
+    return GroupRound(name, tuple(group for group in groups if group[0] in undecided))
 
 
 def judge_gate(observations: Sequence[GroupObservation]) -> GateFindings:
@@ -120,8 +123,8 @@ def judge_gate(observations: Sequence[GroupObservation]) -> GateFindings:
     runs = {node: tuple(own) for node, own in _group_by_node(observations).items()}
     bad = {node: own for node, own in runs.items() if any(run.is_bad for run in own)}
     good = sum(node not in bad and any(run.verdict == "good" for run in own) for node, own in runs.items())
-    if bad and not any(run.verdict == "good" for run in observations):
-        note = "no node was good alone: the command or its environment may be the cause, so nobody is named"
+    if bad and not any(run.has_ended and not run.is_bad for run in observations):
+        note = "nobody was good alone: the command or its environment may be the cause, so nobody is named"
         return GateFindings({}, bad, 0, note)
     faulty = {node: bad[node] for node in _find_faulty_alone(observations)}
     return GateFindings(faulty, {node: own for node, own in bad.items() if node not in faulty}, good)
@@ -144,6 +147,15 @@ def _group_by_node(observations: Sequence[GroupObservation]) -> Mapping[str, lis
     for observation in observations:
         by_node[observation.nodes[0]].append(observation)
     return by_node
+
+
+def _plan_round(
+    names: Sequence[str], groups: Sequence[Group], observations: Sequence[GroupObservation], ended: Collection[str]
+) -> GroupRound | None:
+    """Return the first of these rounds that has not ended, None if nobody has to run in it."""
+    name = next((each for each in names if each not in ended), "")
+    planned = plan_gate(groups, observations, name) if name else None
+    return planned if planned and planned.groups else None
 
 
 class ScaleQuestion(NamedTuple):
@@ -259,6 +271,8 @@ class StagedSearch:
         known = SearchResults(results.pairs, [run for run in results.groups if run.round in ended])
         if self.stages.gate and (planned := self._plan_gate(known, ended)):
             return planned
+        if self.stages.whole != "no" and (planned := self._plan_racks(known, ended)):
+            return planned
         if self.stages.whole == "first" and not select_rounds(known.groups, "W"):
             left = self.list_partners(known)
             if len(left) >= MIN_TOGETHER:
@@ -271,6 +285,29 @@ class StagedSearch:
     def judge_gate(self, results: SearchResults) -> GateFindings:
         """Return what the nodes alone say."""
         return judge_gate(observe_alone(select_rounds(results.groups, "G"), self.stages.rule, self.fabric))
+
+    def observe_racks(self, results: SearchResults) -> list[GroupObservation]:
+        """Return what each rack that is one machine did together, compared with the others."""
+        rule = replace(self.stages.rule, alone_gb_s=0.0)
+        return observe_alone(select_rounds(results.groups, "R"), rule, self.fabric, "median of the racks")
+
+    def list_domains(self, nodes: Iterable[str]) -> Mapping[str, list[str]]:
+        """Return the nodes of this search by their NVLink domain."""
+        domains: dict[str, list[str]] = {}
+        for node in nodes:
+            if domain := self.fabric.nodes[node].domain:
+                domains.setdefault(domain, []).append(node)
+        return domains
+
+    def find_bad_domains(self, results: SearchResults) -> Mapping[str, tuple[GroupObservation, ...]]:
+        """Return the NVLink domains that are bad, with all runs: more than half of their nodes alone, or together."""
+        racks, alone = judge_gate(self.observe_racks(results)).faulty, self.judge_gate(results).faulty
+        bad = {self.fabric.nodes[first].domain: runs for first, runs in racks.items()}
+        for domain, nodes in self.list_domains(self.nodes).items():
+            faulty = [node for node in nodes if node in alone]
+            if len(nodes) >= MIN_TOGETHER and 2 * len(faulty) > len(nodes):
+                bad[domain] = tuple(run for node in faulty for run in alone[node])
+        return bad
 
     def list_partners(self, results: SearchResults) -> Group:
         """Return the nodes that run in pairs: all that did not fail alone."""
@@ -297,7 +334,8 @@ class StagedSearch:
         if is_link:
             return ()
         named = {find_node(faulty.part) for faulty in explanation.faulty}
-        return tuple(node for node in search.nodes if node not in named)
+        bad = self.find_bad_domains(results)
+        return tuple(node for node in search.nodes if node not in named and self.fabric.nodes[node].domain not in bad)
 
     def judge_whole(self, results: SearchResults) -> WholeFinding | None:
         """Return how the survivors ended together, None if they have not run."""
@@ -333,11 +371,12 @@ class StagedSearch:
 
     def _plan_gate(self, results: SearchResults, ended: Collection[str]) -> GroupRound | None:
         observations = observe_alone(select_rounds(results.groups, "G"), self.stages.rule, self.fabric)
-        for name in GATE_ROUNDS:
-            if name not in ended:
-                planned = plan_gate(self.nodes, observations, name)
-                return planned if planned.groups else None
-        return None
+        return _plan_round(GATE_ROUNDS, [(node,) for node in self.nodes], observations, ended)
+
+    def _plan_racks(self, results: SearchResults, ended: Collection[str]) -> GroupRound | None:
+        domains = self.list_domains(self.list_partners(results)).values()
+        racks = [tuple(nodes) for nodes in domains if len(nodes) >= MIN_TOGETHER]
+        return _plan_round(RACK_ROUNDS, racks, self.observe_racks(results), ended)
 
     def _plan_together(self, results: SearchResults) -> GroupRound | None:
         """Return the next round after the pairs: all survivors, until it is decided whether they fail; then blocks."""
