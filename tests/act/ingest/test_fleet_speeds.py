@@ -7,12 +7,17 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from assay.act.ingest.collection import NeighbourBatteries, find_starts, read_fleet, read_fleet_speeds
+import pytest
+
+from assay.act.ingest.burn_ins import RunningBurnIn
+from assay.act.ingest.collection import NeighbourBatteries, add_burn_in, find_starts, read_fleet, read_fleet_speeds
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis, EvidenceDocument
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.validate.active.golden import make_golden_key
+from tests.support.places import ROOT
 from tests.validate.active.battery_runs import make_branch, make_run
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -169,3 +174,33 @@ def test_a_battery_begins_where_a_neighbour_began_unless_golden_digests_are_for_
     assert find(site_of_trays(stored, []), {"n0": ["battery"], "n2": ["memory"]}) == {"n0": "6:all"}
     key = make_golden_key(make_run({"gemm": {"7": "aaaaaaaa"}}, TRAY))
     assert find(site_of_trays(stored, [SimpleNamespace(computed_by=key)]), {"n0": ["battery"]}) == {"n0": ""}
+
+
+def test_in_a_burn_in_what_runs_beside_nothing_is_held_to_the_fleet_and_checks_see_other_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The shipped day: `site_training` runs in a phase of its own, and `all_reduce` beside `memory` too."""
+    fleet = load_fleet(ROOT)
+    monkeypatch.setattr("assay.act.ingest.collection.find_burn_in", lambda fleet, _: fleet.burn_ins["day"])
+    found = []
+    for check, speed in ((TRAINED, "site_tokens"), (REDUCED, "bus_bandwidth")):
+        measured = (Measurement(speed, 100.0, "tokens/s"),)
+        passes = [
+            Outcome(check, f"a/{name}", name, "pass", evidence_at=NOW.isoformat(), measurements=measured)
+            for name in fleet.nodes
+        ]
+        found += [RecordedOutcome("run", NOW.isoformat(), outcome) for outcome in passes]
+    ledger = SimpleNamespace(newest_passes=lambda check: [one for one in found if one.outcome.check == check])
+    context: Any = SimpleNamespace(fleet=fleet, ledger=ledger, now=NOW.isoformat())
+    node = next(name for name in fleet.nodes if fleet.nodes[name].spec == "hgx-h100")
+    results = {"site_training": {"steps": {"value": 24}}, "all_reduce": {"bus_gb_s": {"value": 400}}}
+    others = {"other_nodes": {"value": {"nodes": [], "digests": {}}}}
+    running = RunningBurnIn(NOW.isoformat(), results, others)
+    told = add_burn_in(context, running, EvidenceDocument(node, NOW, {}), None).channels["fleet"]
+    assert told.keys() == {"site_tokens", "other_nodes"}
+    quiet = add_burn_in(context, RunningBurnIn(NOW.isoformat(), {}), EvidenceDocument(node, NOW, {}), None)
+    assert "fleet" not in quiet.channels
+
+
+TRAINED = "suites/test/test_site_training.py::test_site_training_tells_its_speed"
+REDUCED = "suites/test/test_collectives.py::test_all_reduce_bandwidth"

@@ -31,7 +31,7 @@ from assay.model.node import Node
 from assay.model.specs.golden_digests import GoldenKey
 from assay.model.timestamps import parse_time
 from assay.observe.transports.transport import TransportRegistry
-from assay.validate.active.golden import read_other_nodes
+from assay.validate.active.golden import parse_other_nodes
 from tests.act.quiet_site import Site
 from tests.validate.active.battery_runs import KEY, make_branch
 
@@ -565,8 +565,8 @@ def test_a_rack_in_its_burn_in_votes_as_one_and_names_the_gpus_of_a_tray(
     assert "by 24 GPUs of n0001, n0002, n0004..n0007" in ends["n0003"].reason
     assert ends["n0008"].fault == "gpu.sdc.suspect", "it stands elsewhere, and four GPUs alone cannot tell"
     assert rack["n0003"].orders[-1] == "stop"
-    judged = running["n0003"].add_to(EvidenceDocument("n0003", parse_time(site.desk.now), {}), None)
-    assert read_other_nodes(judged).digests == {("gemm.float32.ones", "1200"): {RIGHT: 24}}, "checks judge alike"
+    counted = parse_other_nodes(running["n0003"].others["other_nodes"]["value"])
+    assert counted.digests == {("gemm.float32.ones", "1200"): {RIGHT: 24}}, "checks judge alike"
 
 
 def test_a_tray_whose_gpus_are_all_wrong_alike_is_the_suspect_of_its_rack(

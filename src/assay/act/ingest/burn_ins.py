@@ -61,7 +61,6 @@ from assay.validate.active.burn_in_windows import (
 from assay.validate.active.drift_against_neighbours import compute_gpu_rates, find_drifts, list_slow_gpus
 from assay.validate.active.golden import (
     BATTERY,
-    FLEET_CHANNEL,
     NEIGHBOURS,
     NodeVotes,
     judge_beside_others,
@@ -133,7 +132,6 @@ class RunningBurnIn:
         `before`: the document before this one.
         """
         channels = {**evidence.channels, "active": self.results} if self.results else dict(evidence.channels)
-        channels |= {FLEET_CHANNEL: self.others} if self.others else {}
         if before is None:
             return replace(evidence, channels=channels)
         source = "probe" if before.at < parse_time(self.started_at) and "probe" in before.channels else "before"

@@ -35,12 +35,13 @@ from assay.model.outcome import RecordedOutcome
 from assay.model.reading import ReadingTree, unsupported, value
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.fabric.nvlink_domain import MAX_TRAYS
-from assay.model.specs.load_parts import LoadPart, select_possible
+from assay.model.specs.load_parts import LOAD_PARTS, LoadPart, select_possible
 from assay.model.text.lists import format_count
 from assay.model.timestamps import parse_time
 from assay.observe.evidence_collector import stream_evidence
 from assay.observe.evidence_contents import find_unanswered_branches
 from assay.observe.evidence_store import StoredDocuments
+from assay.validate.active.burn_in_windows import find_burn_in
 from assay.validate.active.golden import (
     FLEET_CHANNEL,
     NEIGHBOURS,
@@ -62,8 +63,10 @@ LEAST_NODES = TWENTIETHS
 LEAST = {"gpu": LEAST_GPUS, "node": LEAST_NODES}
 
 
-def read_fleet_speeds(context: ControllerContext, node: Node) -> ReadingTree:
-    """Return, by measurement of the active checks, what other nodes with the same spec, or their GPUs, reached.
+def read_fleet_speeds(
+    context: ControllerContext, node: Node, parts: Collection[str] = frozenset(LOAD_PARTS)
+) -> ReadingTree:
+    """Return, by measurement of the checks of these parts, what other nodes with the same spec, or their GPUs, reached.
 
     A measurement has `median`, `low` (which one in twenty is below), and how many `gpus` or `nodes` it was measured on.
     With too few of them, it is unsupported.
@@ -71,7 +74,7 @@ def read_fleet_speeds(context: ControllerContext, node: Node) -> ReadingTree:
     speeds: dict[tuple[str, str], list[float]] = {}
     checks = [check for catalog in context.fleet.check_catalogs.values() for check in catalog.checks]
     for check in checks:
-        if not check.parts or check.subject not in LEAST:
+        if not check.parts or check.subject not in LEAST or not parts >= {*check.parts}:
             continue
         for recorded in context.ledger.newest_passes(check.id):
             if _is_peer(context, node, recorded):
@@ -229,7 +232,7 @@ def collect_node_evidence(
             complete = [
                 add_fleet(context, evidence, neighbours)
                 if evidence.node in active
-                else burning[evidence.node].add_to(evidence, before[evidence.node])
+                else add_burn_in(context, burning[evidence.node], evidence, before[evidence.node])
                 if evidence.node in burning
                 else evidence
                 for evidence in batch
@@ -253,6 +256,19 @@ def add_fleet(
     """Return the evidence of a loaded node with the channel `fleet`."""
     fleet = read_fleet(context, context.fleet.nodes[evidence.node], evidence, neighbours)
     return replace(evidence, channels={**evidence.channels, FLEET_CHANNEL: fleet})
+
+
+def add_burn_in(
+    context: ControllerContext, running: RunningBurnIn, evidence: EvidenceDocument, before: EvidenceDocument | None
+) -> EvidenceDocument:
+    """Return the evidence with what a burn-in found, and the speeds of others in parts that never run beside others."""
+    complete, spec = running.add_to(evidence, before), find_burn_in(context.fleet, evidence.node)
+    phases = spec.phases if spec else ()
+    busy = {part for phase in phases if phase.beside for part in (*phase.parts, *phase.beside)}
+    lone = {part for phase in phases for part in phase.parts if part in running.results} - busy
+    speeds = read_fleet_speeds(context, context.fleet.nodes[evidence.node], lone) if lone else {}
+    fleet = {**running.others, **speeds}
+    return replace(complete, channels={**complete.channels, FLEET_CHANNEL: fleet}) if fleet else complete
 
 
 def find_due_parts(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[LoadPart, ...]:
