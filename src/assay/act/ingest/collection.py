@@ -74,7 +74,7 @@ def read_fleet_speeds(
     speeds: dict[tuple[str, str], list[float]] = {}
     checks = [check for catalog in context.fleet.check_catalogs.values() for check in catalog.checks]
     for check in checks:
-        if not check.parts or check.subject not in LEAST or not parts >= {*check.parts}:
+        if not check.parts or check.subject not in LEAST or {*check.parts} - {*parts}:
             continue
         for recorded in context.ledger.newest_passes(check.id):
             if _is_peer(context, node, recorded):
