@@ -213,6 +213,11 @@ class Fleet:
             by_parts.setdefault(self.parts_of(name), []).append(name)
         return by_parts
 
+    @property
+    def gpu_counts(self) -> dict[str, int]:
+        """How many GPUs each node has by its spec."""
+        return {name: self.node_specs[node.spec].gpus.count for name, node in self.nodes.items()}
+
     def parts_of(self, node: str) -> frozenset[str]:
         """Return what a node has: parts of its spec, and what the inventory gives it, such as a BMC or a fabric."""
         declared = self.nodes[node]

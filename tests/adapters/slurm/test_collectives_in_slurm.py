@@ -63,7 +63,7 @@ def shipped(*program: str) -> CollectiveWorkload:
 
 def ran(workload: CollectiveWorkload, watch: CustomerWatch, *, alone: bool = False) -> TaskResult:
     found: list[TaskResult] = []
-    runners = make_runners(workload, RunLimits(find_taker=watch.find_taker))
+    runners = make_runners(workload, RunLimits(find_taker=watch.find_taker, gpus={A: 8, B: 8}))
     runner = runners.alone if alone else runners.pair
     assert runner
     runner.run(list_tasks(GroupRound("alone", ((B,),)) if alone else PairRound("M1", ((A, B),)), ()), found.append)

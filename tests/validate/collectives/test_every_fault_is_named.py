@@ -160,10 +160,13 @@ def test_every_shipped_workload_fills_in_all_its_words(tmp_path: Path) -> None:
         make_runners(workload, RunLimits(scratch=tmp_path))
         for name, task in tasks.items():
             if command := getattr(workload, name):
-                template = CommandTemplate(tuple(command.command), tuple(workload.adapters))
+                template = CommandTemplate(
+                    tuple(command.command), tuple(workload.adapters), gpus={"n1": 4, "n2": 8, "n3": 8}
+                )
                 words = template.fill(task, Path("/s/1.json"), 90)
                 assert not any("{" in word for word in words), f"{workload.name}: {words}"
                 assert any("n1" in word for word in words)
+                assert "nccl" not in workload.name or any("4" in word for word in words), "as many as all have"
     with pytest.raises(AssayError, match="CollectiveWorkload nccl-mpirun: there is no folder /shared/assay"):
         make_runners(workloads["nccl-mpirun"], RunLimits())
     by_rail = workloads["nccl-srun-by-rail"]

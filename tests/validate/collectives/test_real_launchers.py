@@ -27,7 +27,7 @@ from tests.support.places import ROOT
 
 pytestmark = pytest.mark.slow
 GPU = {"index": 0, "pci": "00000000:1b:00.0", "name": "NVIDIA H100 80GB HBM3", "present": True, "lost": False}
-STATE = {"name": "n1", "gpus": [GPU], "active": {"bus_bandwidth_gb_s": 480.0, "wrong": 0}}
+STATE = {"name": "n1", "driver": True, "gpus": [GPU], "active": {"bus_bandwidth_gb_s": 480.0, "wrong": 0}}
 NODES = ("localhost", socket.gethostname())
 
 
@@ -56,7 +56,7 @@ def test_a_pair_runs_by_the_real_mpirun_and_its_report_is_read(site: Mapping[str
     workload = declared.model_copy(update={"pair": pair, "scratch": str(tmp_path), "alone": None})
     found: list[Any] = []
     tasks = list_tasks(PairRound("M1", (NODES,)), ())
-    make_runners(workload, RunLimits()).pair.run(tasks, found.append)
+    make_runners(workload, RunLimits(gpus=dict.fromkeys(NODES, 8))).pair.run(tasks, found.append)
     assert (found[0].ended, found[0].wrong) == ("ok", 0), found[0]
     assert found[0].gb_s == 480
 

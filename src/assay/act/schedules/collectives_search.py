@@ -219,7 +219,7 @@ def _run(
     environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
     if conf := next((node.settings.slurm_conf for node in nodes if node.settings.slurm_conf), ""):
         environment["SLURM_CONF"] = conf
-    limits = RunLimits(how.at_once, None, environment, watch.find_taker)
+    limits = RunLimits(how.at_once, None, environment, watch.find_taker, gpus=context.fleet.gpu_counts)
     runners = make_runners(workload, limits)
     rails = tuple(range(fabric.rails)) if runners.pair.has_rails else ()
     names = tuple(node.name for node in nodes if node.name in fabric.nodes)

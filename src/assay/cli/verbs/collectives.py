@@ -250,7 +250,7 @@ def run(
         refuse_watched(workspace.fleet, name, LOAD)
         if lacking := find_lacking_part(chosen.needs, workspace.fleet.parts_of(name)):
             raise AssayError(f"{name} has no {lacking}, which {chosen.name} needs", fix="name the nodes that have it")
-    limits = run.RunLimits(at_once, scratch, deadline_s=deadline or 0)
+    limits = run.RunLimits(at_once, scratch, deadline_s=deadline or 0, gpus=workspace.fleet.gpu_counts)
     runners = run.make_runners(chosen, limits)
     rule, stages = run.make_speed_rule(chosen), run.choose_stages(chosen, "last")
     rail_numbers = tuple(range(fabric.map.rails)) if runners.pair.has_rails else ()

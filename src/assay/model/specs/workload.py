@@ -28,9 +28,9 @@ class CollectiveCommand(StrictModel):
     """How one collective is started: words without a shell, and the seconds until it counts as hung.
 
     `command`: the words. assay replaces `{a}` and `{b}` (the nodes of a pair), `{node}` (a node alone), `{nodes}` and
-    `{count}` (many), `{rail}`, `{adapter}`, `{round}`, `{deadline}`, `{python}` (the Python that runs assay), and
-    `{out}`, a new file for nccl-tests' `-J`. `deadline_seconds`: after so long, assay kills the command. `expected`:
-    the speed, if it is known.
+    `{count}` (many), `{gpus}` (how many GPUs each has), `{rail}`, `{adapter}`, `{round}`, `{deadline}`, `{python}` (the
+    Python that runs assay), and `{out}`, a new file for nccl-tests' `-J`. `deadline_seconds`: after so long, assay
+    kills the command. `expected`: the speed, if it is known.
     """
 
     command: list[CommandWord] = Field(min_length=1)

@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ from assay.validate.collectives.results import (
 from assay.validate.collectives.rounds import PairRound
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-COMMON = frozenset({"out", "deadline", "round", "python"})
+COMMON = frozenset({"out", "deadline", "round", "python", "gpus"})
 NEEDED: Mapping[RunKind, frozenset[str]] = {
     "pair": frozenset({"a", "b"}),
     "alone": frozenset({"node"}),
@@ -117,13 +117,15 @@ RunKind = Literal["pair", "alone", "together"]
 class CommandTemplate:
     """The words of a command with placeholders: `{a}` and `{b}` for a pair, `{node}` or `{nodes}` for a group.
 
-    `{out}` is a fresh file for nccl-tests' `-J`. `adapters` are the names that `{adapter}` becomes, by rail. `taken`
-    are texts in the output that say that somebody else took the nodes.
+    `{out}` is a fresh file for nccl-tests' `-J`. `adapters` are the names that `{adapter}` becomes, by rail. `gpus` are
+    the numbers of GPUs by node, of which `{gpus}` becomes the least. `taken` are texts in the output that say that
+    somebody else took the nodes.
     """
 
     words: tuple[str, ...]
     adapters: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()
+    gpus: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @classmethod
     def parse(cls, text: str) -> CommandTemplate:
@@ -151,6 +153,8 @@ class CommandTemplate:
         values = {**task.words, "out": str(out), "deadline": f"{deadline_s:g}", "python": sys.executable}
         if isinstance(task, PairTask) and task.rail is not None and task.rail < len(self.adapters):
             values["adapter"] = self.adapters[task.rail]
+        if known := [self.gpus[node] for node in task.nodes if node in self.gpus]:
+            values["gpus"] = str(min(known))
         return [PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), word) for word in self.words]
 
     def find_taker(self, output: str) -> str:

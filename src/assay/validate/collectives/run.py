@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.model.errors import AssayError
@@ -229,7 +229,7 @@ def run_search(
 class RunLimits:
     """How many collectives run at once, where reports go, the variables of commands (None: ours), and who takes nodes.
 
-    `deadline_s` replaces the deadlines of the workload.
+    `deadline_s` replaces the deadlines of the workload. `gpus`: how many GPUs each node has.
     """
 
     at_once: int = 512
@@ -237,6 +237,7 @@ class RunLimits:
     environment: Mapping[str, str] | None = None
     find_taker: FindTaker = find_no_taker
     deadline_s: float = 0.0
+    gpus: Mapping[str, int] = field(default_factory=dict)
 
 
 def make_runners(workload: CollectiveWorkload, limits: RunLimits) -> SearchRunners:
@@ -292,7 +293,7 @@ def _make_runner(
 ) -> PairRunner:
     words = tuple(command.command)
     check_words(kind, words, f"{where}, {kind}")
-    template = CommandTemplate(words, tuple(workload.adapters), tuple(workload.taken))
+    template = CommandTemplate(words, tuple(workload.adapters), tuple(workload.taken), limits.gpus)
     deadline_s = limits.deadline_s or command.deadline_seconds
     scratch = limits.scratch or (Path(workload.scratch) if workload.scratch and template.has_report else None)
     if scratch and not scratch.is_dir():
