@@ -14,7 +14,6 @@ from assay.fabric.readers import (
     iblinkinfo,
     ibnetdiscover,
     ibqueryerrors,
-    link_lists,
     port_guids,
     smpquery,
     ufm,
@@ -135,32 +134,12 @@ def test_ten_gigabits_a_lane_are_qdr_only_where_it_is_said_that_there_is_nothing
     assert smpquery.parse(none).facts[PortId(LEAF, 1)].rate == "4xQDR"
 
 
-def test_labels_of_a_net_dump_are_not_port_numbers():
-    found = link_lists.parse_net_dump(recorded("net_dump.txt"))
-    assert found.facts[PortId(LEAF, 5)].label == "1/3/1"
-    assert PortId(SPINE, 1) in {end for cable in found.cables if PortId(LEAF, 5) in cable for end in cable[:2]}
-
-
 @pytest.mark.parametrize("switch", ["leaf-1", "spine-0"])
 def test_a_link_info_cut_off_within_a_switch_that_leads_nowhere_else_is_not_a_small_fabric(switch):
     lines = recorded("iblinkinfo.txt").splitlines()
     index = next(index for index, line in enumerate(lines) if line[20:].lstrip().startswith(f"MF0;{switch}:"))
     cut = iblinkinfo.parse("\n".join(lines[: index + 1]))
     assert any("lists 1 ports" in problem for problem in cut.problems)
-
-
-def test_a_switch_of_a_known_product_that_lists_fewer_ports_was_cut_off():
-    text = recorded("net_dump.txt").replace(":TEST8/U1", ":MQM9700/U1")
-    text = text[: text.rindex("  1/4/2 ")]
-    assert any("a MQM9700 has 64 or more" in problem for problem in link_lists.parse_net_dump(text).problems)
-
-
-def test_a_switch_without_a_record_is_no_adapter():
-    text = recorded("net_dump.txt")
-    cut = text[: text.index('"MF0;spine-0:TEST8/U1", Mellanox')]
-    assert any(
-        f"{SPINE} (MF0;spine-0:TEST8/U1) is cabled" in problem for problem in link_lists.parse_net_dump(cut).problems
-    )
 
 
 def test_db_csv_tells_modules_labels_and_counters():
@@ -283,7 +262,6 @@ def test_ufm_may_say_anything_of_a_link_or_port(data, file):
     [
         iblinkinfo.parse,
         ibnetdiscover.parse_ports,
-        link_lists.parse_net_dump,
         ibqueryerrors.parse,
         smpquery.parse,
         ibdiagnet_csv.parse_db_csv,
@@ -297,7 +275,7 @@ def test_a_line_without_an_end_takes_no_time(reader, piece):
     assert time.process_time() - start < 2, "milliseconds where this was written"
 
 
-@pytest.mark.parametrize("file", ["ibnetdiscover.txt", "opensm_lst.txt", "db_csv.txt"])
+@pytest.mark.parametrize("file", ["ibnetdiscover.txt", "db_csv.txt"])
 def test_each_discovery_tells_which_port_of_an_adapter_has_a_guid(file):
     adapters = {f"0xa088000000000{n}01": PortId(f"0xa088000000000{n}00", 1) for n in range(3)}
     assert port_guids.read_port_guids(recorded(file)) == adapters

@@ -287,8 +287,8 @@ def _keepable(document: Any) -> None:
 
 
 FABRIC = (
-    *("ibnetdiscover.txt", "ibnetdiscover-p.txt", "iblinkinfo.txt", "db_csv.txt", "net_dump.txt", "ufm_links.json"),
-    *("ibnetdiscover-f.txt", "iblinkinfo-grouped.txt", "opensm_lst.txt"),
+    *("ibnetdiscover.txt", "ibnetdiscover-p.txt", "iblinkinfo.txt", "db_csv.txt", "ufm_links.json"),
+    *("ibnetdiscover-f.txt", "iblinkinfo-grouped.txt"),
     *("ibqueryerrors.txt", "smpquery.txt"),
 )
 

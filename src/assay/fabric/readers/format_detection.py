@@ -33,7 +33,6 @@ def _lines(pattern: str) -> re.Pattern[str]:
 _CABLED = r'vendid=|# Topology file|(?:Switch|Ca|Rt)\s*\d+\s*"[SHR]-|\[\d+\][^"\n]*"[SHR]-'
 _PORTS = r"(?:CA|SW|RT)\s+\d+\s+\d+\s+0x[0-9a-fA-F]"
 _LINKS = r'0x[0-9a-fA-F]+\s+".*==\(|(?:CA|Switch|Router): .*:\r?$|\d+\s+\d+\[.*==\('
-_DUMP = r'".*",[^,\n]*,\s*0x[0-9a-fA-F]+,\s*LID|#\s*: IB#'
 _UFM = r'"(?:source|destination)_(?:guid|port)"|"peer_(?:guid|node_guid|node_name|port_dname)"|\A\s*\[\s*\]\s*\Z'
 _NMX = r'"(?:device_topo_info|deviceTopoInfo)"'
 _LLDP = r'"lldp"\s*:|"(?:openconfig-lldp:\w+|local-chassis)"|LocalPort +RemoteDevice|Remote Host +Remote Port'
@@ -44,9 +43,7 @@ FORMATS = (
     ToolFormat("ibnetdiscover", "assay.fabric.readers.ibnetdiscover:parse", _lines(_CABLED)),
     ToolFormat("ibnetdiscover -p", "assay.fabric.readers.ibnetdiscover:parse_ports", _lines(_PORTS)),
     ToolFormat("iblinkinfo -l", "assay.fabric.readers.iblinkinfo:parse", _lines(_LINKS)),
-    ToolFormat("OpenSM .lst", "assay.fabric.readers.link_lists:parse_lst", _lines(r"\{ (?:CA|SW|RT)(?:-SM)? Ports:")),
     ToolFormat("ibdiagnet2.db_csv", "assay.fabric.readers.ibdiagnet_csv:parse_db_csv", _lines(r"START_[A-Z]\w*\r?$")),
-    ToolFormat("ibdiagnet2.net_dump", "assay.fabric.readers.link_lists:parse_net_dump", _lines(_DUMP)),
     ToolFormat("UFM links or ports (JSON)", "assay.fabric.readers.ufm:parse_resources", re.compile(_UFM)),
     ToolFormat("NMX Controller topology (JSON)", "assay.fabric.readers.nmx_topology:parse", re.compile(_NMX)),
     ToolFormat("LLDP (lldpctl, SONiC, NVUE, OpenConfig)", "assay.fabric.readers.lldp:parse", re.compile(_LLDP)),

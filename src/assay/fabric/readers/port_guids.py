@@ -19,13 +19,10 @@ DEVICE_OR_PORT = re.compile(
     r'|\[([0-9]{1,5})\]\s*\(([0-9a-fA-F]{1,16})\)\s*"[SHR]-'
 )
 """A record's head in ibnetdiscover, or the own end of one of its ports."""
-LIST_END = re.compile(
-    r"\{ CA(?:-SM)? Ports:.*? NodeGUID:([0-9a-fA-F]{1,16}) PortGUID:([0-9a-fA-F]{1,16}) .*? PN:([0-9a-fA-F]{1,2}) \}"
-)
 
 
 def read_port_guids(text: str) -> dict[str, PortId]:
-    """Return the ports by GUID in a text of ibnetdiscover, a `.lst` or a `db_csv`; none for other texts.
+    """Return the ports by GUID in a text of ibnetdiscover or a `db_csv`; none for other texts.
 
     A port whose GUID is that of its device, as those of switches are, is left out.
     """
@@ -46,8 +43,6 @@ def _read_lines(text: str) -> Iterator[tuple[str, PortId]]:
             device = normalize_guid(match[1])
         elif device:
             yield normalize_guid(match[3]), PortId(device, int(match[2]))
-    for listed in LIST_END.finditer(text):
-        yield normalize_guid(listed[2]), PortId(normalize_guid(listed[1]), int(listed[3], 16))
 
 
 def resolve_port_guids(discovery: FabricDiscovery, known: Mapping[str, PortId]) -> FabricDiscovery:
