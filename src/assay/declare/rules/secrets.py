@@ -1,4 +1,4 @@
-"""Secrets in any file of the repository, where git keeps them for ever; and who may sign, and what is an example only.
+"""Secrets in the values of specs and inventory; who may sign; and what is an example only.
 
 No message repeats a secret.
 """
@@ -17,15 +17,8 @@ from assay.declare.check import STAND_IN_CODE, RuleFinding, RuleFunction, rule
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.repository.git import DECLARED_FOLDERS, find_tracked_paths
 from assay.declare.secret_detection import (
-    REFERENCE_NAMES,
-    SECRET_SHAPES,
-    SHAPE_NEEDLES,
     VAULT,
     SecretHint,
-    classify_name,
-    find_secret_shape,
-    is_plain_text,
-    looks_random,
     may_hold_secrets,
 )
 from assay.declare.stand_ins import find_placeholders, find_spec_stand_ins
@@ -43,31 +36,6 @@ NOTHING = SecretHint.NOTHING
 SHAPE_CODES = {secret_detection.PRIVATE_KEY_SHAPE: "ASY0091", secret_detection.URL_PASSWORD_SHAPE: "ASY0093"}
 WHY = "Git keeps it for ever, for everybody who can read the repository."
 _sightings: WeakKeyDictionary[RepositoryDraft, list[SecretSighting]] = WeakKeyDictionary()
-MAX_TEXT_BYTES = 8 * 1024 * 1024
-YAML_ENDINGS = (".yaml", ".yml", "")
-TEXT_ENDINGS = (*YAML_ENDINGS, ".py", ".csv", ".json", ".md", ".txt", ".cfg", ".ini", ".toml", ".j2", ".sh")
-CI_FOLDERS, CI_FILES = (".github", ".gitlab"), (".gitlab-ci.yml",)
-"""What the forges run, with everything in it."""
-PARSED_FOLDERS = ("inventory/", "specs/")
-"""Values in YAML files of these folders are judged by their names already; here, only their comments are."""
-SECRET_WORDS = (
-    *("passw", "PASSW", "Passw", "secret", "SECRET", "Secret", "token", "TOKEN", "Token"),
-    *("_key", "_KEY", "_pass", "_PASS", "passphrase", "api key", "API key", "community", "credential"),
-)
-NEEDLES = (*SHAPE_NEEDLES, *SECRET_WORDS)
-"""A line without any of these texts holds no secret that is known."""
-COMMENT = re.compile(r"(?:^|\s)#(.*)")
-PHRASE = re.compile(r"([\w -]*\w)\s*(?::|=|\bis\b)\s*[\"'`]?([^\s\"'`,;)]+)[\"'`]?\s*(?:$|[.,;)])", re.IGNORECASE)
-"""`bmc password: VALUE` at the end of a phrase."""
-ASSIGNED = re.compile(r"[\"']?\b([A-Za-z_]\w*)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']")
-"""`BMC_PASSWORD = "VALUE"`, `password="VALUE"` or `"password": "VALUE"`."""
-YAML_PAIR = re.compile(r"^\s*(?:- )?([A-Za-z_]\w*)\s*:\s+([^\s#\"'{\[|>&*!][^#]*?)\s*(?:#.*)?$")
-ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-USER_AND_PASSWORD = re.compile(r"[\w.@-]+:[^\s/:$<{][^\s/:]{3,}")
-PASSWORD_OPTION = re.compile(r"--?[\w-]*(?:pass(?:word|wd|phrase)?|secret|token)(?:=(.+))?", re.IGNORECASE)
-PRINTERS = ("echo", "printf")
-SHELL_PRINT = re.compile(r"\b(?:echo|printf)\s+(?:-\w+\s+)*[\"']?(?![\"'$<{%]|\$\()\S+")
-CI_FIX = "remove it, and refer to a secret of the forge: ${{ secrets.NAME }} or a masked variable; then change it"
 
 
 @rule("ASY0095", "credentials in a file that git keeps")
@@ -219,146 +187,6 @@ def _classify_value(
     if hint is SecretHint.CERTAIN:
         return SecretSighting("ASY0090", document, path, f"{name} holds a secret in plain text")
     return SecretSighting("ASY0094", document, path, f"{name} holds what looks like a key")
-
-
-class WrittenSecret(NamedTuple):
-    """A secret on a line of a file: what it is, without the secret."""
-
-    line: int
-    column: int
-    message: str
-
-
-@rule("ASY0247", "a secret in a comment, a playbook, a suite, a list or a workflow")
-def written_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Git keeps it for ever, for everybody who can read the repository."""
-    # ASY0090 to ASY0094 judge the values of specs and inventory.
-    paths = [path for folder in (*DECLARED_FOLDERS, *CI_FOLDERS) for path in draft.tree.files(folder)]
-    for path in (*paths, *CI_FILES):
-        ending = path[path.rfind(".") :] if "." in path.rpartition("/")[2] else ""
-        if ending in TEXT_ENDINGS:
-            only_comments = ending in YAML_ENDINGS and path.startswith(PARSED_FOLDERS)
-            fix = FIX if path in paths and not path.startswith(CI_FOLDERS) else CI_FIX
-            for secret in _find_in_text(_read_text(draft, path), only_comments):
-                yield RuleFinding((path, secret.line, secret.column), secret.message, fix)
-
-
-@rule("ASY0248", "a reference that holds the secret itself")
-def secret_in_reference(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """{env: NAME} and {command: […]} say where the secret is. Git keeps what stands there for ever."""
-    for document in _list_documents(draft):
-        for path, reference in _list_references(document.data):
-            leak = describe_leak(reference)
-            if leak:
-                place = (document.file, *document.place(path))
-                yield RuleFinding(place, f"{path[-1]}: {leak}", FIX)
-
-
-def describe_leak(reference: dict[Any, Any]) -> str:
-    """Return why a reference holds a secret instead of its place, "" if it does not."""
-    env = reference.get("env")
-    file = reference.get("file")
-    command = reference.get("command")
-    if isinstance(env, str) and not ENV_NAME.fullmatch(env) and is_plain_text(env):
-        return "env holds something else than the name of a variable"
-    if isinstance(file, str) and USER_AND_PASSWORD.fullmatch(file):
-        return "file holds something else than a path"
-    words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
-    return _describe_command_leak(words) if words else ""
-
-
-def _describe_command_leak(words: list[str]) -> str:
-    if words[0].rpartition("/")[2] in PRINTERS:
-        return "command prints its own words, so the secret is one of them"
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        option = PASSWORD_OPTION.fullmatch(word)
-        value = (option[1] or following) if option else ""
-        if value and is_plain_text(value) and not value.startswith(("-", "$", "/", "@")):
-            return "command holds a secret as the value of an option"
-        if " " in word and SHELL_PRINT.search(word):
-            return "command prints its own words, so the secret is one of them"
-    return ""
-
-
-def _list_references(data: Any) -> Iterator[tuple[tuple[Any, ...], dict[Any, Any]]]:
-    """Yield path and mapping of every reference to a secret. Lists of texts are not walked."""
-    waiting: list[tuple[tuple[Any, ...], Any]] = [((), data)]
-    while waiting:
-        path, value = waiting.pop()
-        if path and isinstance(value, dict) and value and REFERENCE_NAMES.issuperset(value):
-            if any(isinstance(step, str) and classify_name(step) for step in path):
-                yield path, value
-            continue
-        for name, entry in value.items() if isinstance(value, dict) else enumerate(value):
-            if entry and (type(entry) is dict or (type(entry) is list and type(entry[0]) in (dict, list))):
-                waiting.append(((*path, name), entry))
-
-
-def _read_text(draft: RepositoryDraft, path: str) -> str:
-    try:
-        return draft.tree.read(path, MAX_TEXT_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def _find_in_text(text: str, only_comments: bool) -> Iterator[WrittenSecret]:
-    """Yield the secrets in a text, at most one a line."""
-    for number, line in _list_lines(text):
-        comment = COMMENT.search(line)
-        judged = comment[1] if only_comments and comment else "" if only_comments else line
-        message = _describe_line(judged, comment[1] if comment else "", "" if only_comments else line)
-        if message:
-            yield WrittenSecret(number, len(line) - len(line.lstrip()) + 1, message)
-
-
-def _list_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line that holds a needle.
-
-    Fifty searches for a text are faster than one pattern, and recordings repeat themselves: no needle has a quote.
-    """
-    once = '"'.join(set(text.split('"')))
-    present = [needle for needle in NEEDLES if needle in once]
-    starts = {text.rfind("\n", 0, at) + 1 for needle in present for at in _find_all(needle, text)}
-    number, counted = 1, 0
-    for start in sorted(starts):
-        number += text.count("\n", counted, start)
-        counted = start
-        yield number, text[start : end if (end := text.find("\n", start)) >= 0 else len(text)]
-
-
-def _find_all(needle: str, text: str) -> Iterator[int]:
-    """Yield the first place of a needle on each line."""
-    at = text.find(needle)
-    while at >= 0:
-        yield at
-        end = text.find("\n", at)
-        at = text.find(needle, end) if end >= 0 else -1
-
-
-def _describe_line(text: str, comment: str, code: str) -> str:
-    """Return what a line holds: a known shape in the text, a secret told in the comment, or one given by the code."""
-    if not any(needle in text for needle in NEEDLES):
-        return ""
-    shape = find_secret_shape(text, SECRET_SHAPES)
-    if shape is not None:
-        return f"the line holds {shape.label}"
-    phrases = [(name.replace(" ", "_"), value) for name, value in PHRASE.findall(comment)]
-    if any(classify_name(name) is SecretHint.CERTAIN and _looks_chosen(value) for name, value in phrases):
-        return "the comment holds a secret in plain text"
-    pairs = [*ASSIGNED.findall(code), *YAML_PAIR.findall(code)]
-    if any(classify_name(name) is SecretHint.CERTAIN and _looks_chosen(value) for name, value in pairs):
-        return "the line holds a secret in plain text"
-    return ""
-
-
-def _looks_chosen(value: str) -> bool:
-    """Whether a text looks like a password that somebody chose or made, and not like a word, a path or a variable."""
-    if not is_plain_text(value) or len(value) < 6 or value.startswith(("$", "<", "/", "~", ".", "{", "%", "ssh-")):
-        return False
-    if any(sign in value for sign in "(){}[]<> ") or "://" in value or re.fullmatch(r"[A-Z][A-Z0-9_]*|[a-z_.]+", value):
-        return False
-    kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^A-Za-z0-9_.:/-]"))
-    return kinds >= 3 or (kinds == 2 and bool(re.search(r"\d", value)) and len(value) >= 8) or looks_random(value)
 
 
 @rule(STAND_IN_CODE, "an example that stands in for your own", severity="notice")
