@@ -25,7 +25,6 @@ LOGS = {
     "fabric": (f"[n1] out: {XID}\n[n2] out: {XID}\n", {"n1", "n2"}),
     "a name in brackets": (f"[n1] {XID}\n[n2] {XID}\n", {"n1", "n2"}),
     "tabs": (f"n1:\t{XID}\nn2\t{XID}\nn3 {XID}\n", {"n1", "n2", "n3"}),
-    "salt in JSON": (f'{{"n1": "{XID}", "n2.example.com": "{XID}"}}', {"n1", "n2.example.com"}),
     "salt in YAML": (f'n1: "{XID}"\nn2: "{XID}"\n', {"n1", "n2"}),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tests.support.log_spellings.events import BOOT_ID, HOST, Clock, Line
+from tests.support.log_spellings.events import HOST, Clock, Line
 
 Lines = Sequence[Line]
 
@@ -45,16 +45,6 @@ def full(line: Line) -> str:
     return f"{line.at:%a %Y-%m-%d %H:%M:%S} UTC"
 
 
-def _fluent_bit(stamp: str) -> Callable[[Line], str]:
-    """Return the form of fluent-bit's output `stdout`, which version 2 changed."""
-
-    def write(line: Line) -> str:
-        at = stamp.format(f"{line.at.timestamp():.6f}000")
-        return f'[0] kmsg.0: [{at}, {{"priority"=>3, "sequence"=>12, "msg"=>"{line.text}"}}]'
-
-    return write
-
-
 LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 
 
@@ -70,27 +60,6 @@ def _delta(line: Line, lines: Lines) -> float:
 def _coloured(line: Line) -> str:
     head, _, rest = line.text.partition(" ")
     return f"\x1b[32m{boot(line)} \x1b[0m\x1b[33m{head} \x1b[0m\x1b[1m{rest}\x1b[0m"
-
-
-def _verbose(line: Line) -> str:
-    head = f"{line.at:%a %Y-%m-%d %H:%M:%S.%f} UTC [s=ab;i=1;b={BOOT_ID};m=1;t=2;x=3]"
-    fields = {
-        "_BOOT_ID": BOOT_ID,
-        "_TRANSPORT": "kernel",
-        "PRIORITY": line.level,
-        "_HOSTNAME": HOST,
-        "SYSLOG_IDENTIFIER": "kernel",
-        "MESSAGE": line.text,
-    }
-    return "\n".join([head, *(f"    {name}={said}" for name, said in fields.items())])
-
-
-def _export(line: Line) -> str:
-    micros = int(line.at.timestamp() * 1e6)
-    return (
-        f"__CURSOR=s=ab;i=1\n__REALTIME_TIMESTAMP={micros}\n_BOOT_ID={BOOT_ID}\n_TRANSPORT=kernel\n"
-        f"_HOSTNAME={HOST}\nSYSLOG_IDENTIFIER=kernel\nMESSAGE={line.text}\n"
-    )
 
 
 def _rfc5424(data: str) -> Callable[[Line], str]:
@@ -144,8 +113,6 @@ ENVELOPES = (
     ),
     Envelope("journal-unix", each(lambda line: f"{line.at.timestamp():.6f}{KERNEL}{line.text}"), "zone", HOST),
     Envelope("journal-cat", each(lambda line: line.text), "none"),
-    Envelope("journal-verbose", each(_verbose), "zone", HOST),
-    Envelope("journal-export", each(_export), "zone", HOST),
     Envelope("rfc3164", each(lambda line: f"<{line.level}>{bsd(line)}{KERNEL}{line.text}"), "plain", HOST, 1),
     Envelope("rfc3164-printk", each(lambda line: f"{bsd(line)}{KERNEL}{boot(line)} {line.text}"), "plain", HOST, 1),
     Envelope("rfc3164-year", each(lambda line: f"{line.at:%b %e %Y %H:%M:%S}{KERNEL}{line.text}"), "plain", HOST, 1),
@@ -163,8 +130,6 @@ ENVELOPES = (
     ),
     Envelope("kubectl-timestamps", each(lambda line: f"{iso(line)[:-6]}Z {boot(line)} {line.text}"), "zone"),
     Envelope("cri", each(lambda line: f"{iso(line)[:-6]}000Z stdout F {boot(line)} {line.text}"), "zone"),
-    Envelope("fluent-bit-stdout", each(_fluent_bit("{}")), "zone"),
-    Envelope("fluent-bit-2-stdout", each(_fluent_bit("[{}, {{}}]")), "zone"),
     Envelope("stern", each(lambda line: f"watch-x1 dmesg {boot(line)} {line.text}"), "boot", "watch-x1"),
     Envelope("pdsh", each(lambda line: f"{HOST}: {boot(line)} {line.text}"), "boot", HOST),
     Envelope("pdsh-T", each(lambda line: f"{HOST}: [{ctime(line)}] {line.text}"), "plain", HOST, 1),

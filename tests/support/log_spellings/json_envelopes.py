@@ -40,11 +40,6 @@ def _fluent(line: Line) -> dict[str, Any]:
     return {"date": line.at.timestamp(), "log": line.text, "kubernetes": kubernetes}
 
 
-def _fluent_stdout(form: str) -> Callable[[Line], str]:
-    """Return what fluent-bit's output `stdout` writes: a time, and a record."""
-    return lambda line: form.format(f"{line.at.timestamp():.6f}000", json.dumps({"msg": line.text, "host": HOST}))
-
-
 def _gcp(line: Line) -> dict[str, Any]:
     labels = {"type": "gce_instance", "labels": {"zone": "a"}}
     return {
@@ -82,30 +77,6 @@ def _cloudwatch(lines: Lines) -> Any:
     return {"events": events, "nextForwardToken": "f/1"}
 
 
-def _insights(lines: Lines) -> Any:
-    rows = [{"@timestamp": f"{iso(line)[:-6]}Z", "@message": line.text, "@logStream": HOST} for line in lines]
-    return {"results": [[{"field": name, "value": text} for name, text in row.items()] for row in rows]}
-
-
-def _opentelemetry(line: Line) -> dict[str, Any]:
-    nanos = str(int(line.at.timestamp() * 1e6) * 1000)
-    return {"timeUnixNano": nanos, "body": {"stringValue": line.text}, "resource": {"host": HOST}}
-
-
-def _otlp(lines: Lines) -> Any:
-    """Return OpenTelemetry's own form, which names the host once, beside its lines."""
-    records = [
-        {"timeUnixNano": str(int(line.at.timestamp() * 1e6) * 1000), "body": {"stringValue": line.text}}
-        for line in lines
-    ]
-    resource = {"attributes": [{"key": "host.name", "value": {"stringValue": HOST}}]}
-    return {"resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": {}, "logRecords": records}]}]}
-
-
-def _quoted(line: Line) -> str:
-    return line.text.replace('"', '""')
-
-
 def _dmesg(lines: Lines) -> Any:
     return {"dmesg": [{"pri": line.level, "time": line.uptime, "msg": line.text} for line in lines]}
 
@@ -122,18 +93,12 @@ JSON_ENVELOPES = (
     Envelope("json-vector", _lines(_vector), "zone", HOST),
     Envelope("json-fluent-bit", _lines(_fluent), "zone", HOST),
     Envelope("json-fluent-bit-list", _document(lambda lines: [_fluent(line) for line in lines]), "zone", HOST),
-    Envelope("json-fluent-bit-stdout", each(_fluent_stdout("[0] kmsg.0: [{}, {}]")), "zone", HOST),
-    Envelope("json-fluent-bit-2-stdout", each(_fluent_stdout("[0] kmsg.0: [[{}, {{}}], {}]")), "zone", HOST),
-    Envelope("json-fluent-bit-pairs", each(_fluent_stdout("[[{}, {{}}], {}]")), "zone", HOST),
     Envelope("json-gcp", _lines(_gcp), "zone", HOST),
     Envelope("json-gcp-list", _document(lambda lines: [_gcp(line) for line in lines], 2), "zone", HOST),
     Envelope("json-elastic", _lines(_elastic), "zone", HOST),
     Envelope("json-loki", _document(_loki), "zone", HOST),
     Envelope("json-loki-pretty", _document(_loki, 2), "zone", HOST),
     Envelope("json-cloudwatch", _document(_cloudwatch, 4), "zone"),
-    Envelope("json-insights", _document(_insights), "zone", HOST),
-    Envelope("json-opentelemetry", _lines(_opentelemetry), "zone", HOST),
-    Envelope("json-otlp", _document(_otlp), "zone", HOST),
     Envelope("logcli", each(lambda x: f'{iso(x)[:-6]}Z {{host="{HOST}", job="k"}} {x.text}'), "zone", HOST),
     Envelope("logcli-host", each(lambda x: f'{iso(x)[:-6]}Z {{host="{HOST}"}} {x.text}'), "zone", HOST),
     Envelope("json-dmesg", _document(_dmesg, 3), "boot"),

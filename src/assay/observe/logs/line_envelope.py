@@ -225,8 +225,6 @@ DELTA = r"(?: +<[^>]*>)?"
 PRIORITY_5424 = rf"(?:<(?P<level>\d+)>|(?=1 {ISO}))"
 DATA_5424 = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
 LABEL = re.compile(r'([\w.]{1,64})="([^"]{0,255})"')
-FLUENT_TAG, FLUENT_TIME = r"\[\d+\] [\w.*-]+: ", r"1\d{9}(?:\.\d{1,9})?"
-"""What fluent-bit's output `stdout` writes before a record: `[0] kmsg.0: [[1741681763.750000000, {}], {`."""
 HOST_LABELS = {"host", "hostname", "node", "node_name", "nodename", "instance"}
 WORD = r'[^\s:\[\]<>|"]+'
 LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
@@ -257,7 +255,6 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
             _take_web,
         ),
         (r"(?P<stamp>1\d{9}(?:\.\d{1,9}|\d{9}|\d{6}|\d{3})?)(?![\d.])[ :]?", _take_epoch),
-        (rf"(?:{FLUENT_TAG})?\[\[?(?P<stamp>{FLUENT_TIME})(?:, \{{[^{{}}]*\}}\])?, (?=\{{)", _take_epoch),
         (r"std(?:out|err) [FP] ", _take_nothing),
         (r"\d{1,9}[:-] *(?=[\[<])", _take_nothing),
         (rf"\{{(?:{LABEL.pattern},? ?)+\}} ?", _take_labels),

@@ -36,7 +36,6 @@ from assay.observe.logs.log_form import (
     UnknownLogForm,
     list_log_forms,
 )
-from assay.observe.logs.record_forms import EXPORT_FORM, VERBOSE_FORM
 from assay.observe.logs.records import MessageSearch
 from assay.observe.logs.sel_and_redfish_entries import SEL_FORM
 
@@ -65,7 +64,6 @@ HOST_BLOCK = re.compile(
 
 Read as one log, the faults of one host would be those of another.
 """
-RECORD_FORMS: Sequence[LogForm] = (EXPORT_FORM, VERBOSE_FORM)
 
 
 class LogReader:
@@ -103,8 +101,7 @@ class LogReader:
         if HEADLESS.match(sample[0]):
             self.tally.note_uncounted(_text(sample[0]))
         pieces = chain([first], pieces)
-        if not EXPORT_FORM.rate(sample):  # which counts its bytes
-            pieces = write_repeated_lines(write_line_ends(strip_colours(pieces)), self.tally, self._query.dmesg)
+        pieces = write_repeated_lines(write_line_ends(strip_colours(pieces)), self.tally, self._query.dmesg)
         try:
             for message in self._read_pieces(sample, self._cut.watch(pieces)):
                 if "[" in message.host:
@@ -116,7 +113,7 @@ class LogReader:
         except TooLongDocument:
             raise self._refuse_long_document() from None
         except UnknownLogForm:
-            names = ", ".join(form.name for form in (*RECORD_FORMS, *list_log_forms()))
+            names = ", ".join(form.name for form in list_log_forms())
             text = f"is no log that I can read; it begins with {_shorten(sample[0])!r}"
             raise AssayError(text, where=self._where, fix=f"known are: {names}") from None
 
@@ -195,7 +192,7 @@ class LogReader:
 
     def _detect_form(self, sample: list[bytes]) -> LogForm | None:
         """Return the form of a log, None for text of which each line is read for itself."""
-        forms = [*RECORD_FORMS, *list_log_forms()]
+        forms = list_log_forms()
         ratings = [form.rate(sample) for form in forms]
         rating = max(ratings)
         best = forms[ratings.index(rating)]  # of equal ratings, the first

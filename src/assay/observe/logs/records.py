@@ -18,7 +18,6 @@ from assay.model.specs.log_patterns import LEAST_AFTER_WORDS, KernelLogMatcher, 
 from assay.observe.logs.line_envelope import (
     EPOCH_UNITS,
     MAX_ENVELOPE,
-    MONTHS,
     Envelope,
     ParsedStamp,
     parse_epoch,
@@ -29,22 +28,14 @@ from assay.observe.logs.line_envelope import (
 )
 from assay.observe.logs.log_form import LogQuery
 
-TIMES = (
-    *("__REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "date", "datetime", "eventTime", "_time"),
-    *("timeUnixNano", "observedTimeUnixNano", "TimeGenerated"),
-)
+TIMES = (*("__REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "date", "datetime", "eventTime", "_time"),)
 UPTIMES: tuple[str, ...] = ("_SOURCE_MONOTONIC_TIMESTAMP", "__MONOTONIC_TIMESTAMP")
 HOSTS = (
     *("_HOSTNAME", "hostname", "host", "node", "node_name", "nodename", "instance", "logStreamName", "@logStream"),
-    *("host.name", "k8s.node.name", "Computer"),
 )
 LEVEL_FIELDS = ("PRIORITY", "priority", "pri", "level", "severity")
-SOURCE = "source"
-SOURCE_HOST = re.compile(r"(?=[a-zA-Z])(?=[\w.-]*\d)[\w.-]{1,255}")
-"""Graylog's host. Elsewhere, `source` is a file, a program or a stream."""
 LABELS = ("stream", "labels", "metric", "kubernetes", "resource", "host", "jsonPayload", "fields")
 """Objects beside a message that say where it comes from."""
-KIBANA_TIME = re.compile(rf"({'|'.join(MONTHS)}) (\d{{1,2}}), (\d{{4}}) @ (\d\d:\d\d:\d\d(?:\.\d{{1,9}})?)")
 SHORTEST_TIME = len("2026-11-21T18:00")
 EARLIEST_EPOCH = EPOCH_UNITS[-1][0]
 XID_ANYWHERE = rb"Xid(?: +\(|=\d)"
@@ -78,12 +69,6 @@ MESSAGES = (
     "@message",
     "SyslogMessage",
 )
-HOST_NAME = re.compile(
-    r"(?=[a-zA-Z])(?=[\w.-]*\d)[\w.-]+|[a-zA-Z][\w-]*(?:\.[a-zA-Z][\w-]*){2,}|\d{1,3}(?:\.\d{1,3}){3}"
-)
-"""The names of a whole document's fields where each is a host: of `salt --out=json`."""
-HOSTS_BY_NAME = ("hosts",)
-"""Objects whose names are those of hosts: Ansible's."""
 MAX_DEPTH = 32
 SAMPLED_RECORDS = 100
 PAIR = 2
@@ -102,8 +87,7 @@ class RecordContext(NamedTuple):
     def extend(self, record: Mapping[str, Any]) -> RecordContext:
         """Return the context within a record."""
         labels = [record[name] for name in LABELS if isinstance(record.get(name), Mapping)]
-        within = [_pair_attributes(label.get("attributes")) for label in labels]  # OpenTelemetry's resource
-        within += [label["labels"] for label in labels if isinstance(label.get("labels"), Mapping)]
+        within = [label["labels"] for label in labels if isinstance(label.get("labels"), Mapping)]
         places = [record, *labels, *within]
         wall = next((stamp for name in TIMES if (stamp := _parse_time(record.get(name)))), self.wall)
         host = next((host for place in places if (host := _find_host(place))), self.host)
@@ -137,9 +121,6 @@ def _parse_time(value: Any) -> ParsedStamp | None:
     text = str(value)
     with contextlib.suppress(ValueError, OverflowError, OSError):
         return parse_epoch(text)
-    if match := KIBANA_TIME.fullmatch(text):
-        month, day, year, clock = match.groups()
-        text = f"{year}-{MONTHS.index(month) + 1:02}-{int(day):02}T{clock}"
     with contextlib.suppress(ValueError, OverflowError):
         return parse_iso_time(text) if len(text) >= SHORTEST_TIME else None
     return None
@@ -154,16 +135,6 @@ def _find_uptime(record: Mapping[str, Any]) -> ParsedStamp | None:
     return float(seconds), f"boot+{seconds:.6f}s"
 
 
-def _pair_attributes(attributes: Any) -> dict[str, Any]:
-    """Return the texts of a list such as `[{"key": "host.name", "value": {"stringValue": …}}]`, {} for all else."""
-    pairs = attributes if isinstance(attributes, list) else []
-    return {
-        str(pair.get("key")): pair["value"].get("stringValue")
-        for pair in pairs
-        if isinstance(pair, Mapping) and isinstance(pair.get("value"), Mapping)
-    }
-
-
 def _find_host(place: Mapping[str, Any]) -> str:
     for name in HOSTS:
         value = place.get(name)
@@ -171,8 +142,7 @@ def _find_host(place: Mapping[str, Any]) -> str:
             value = value.get("name") or value.get("hostname")
         if isinstance(value, str) and value:
             return replace_unencodable(value)
-    source = place.get(SOURCE)
-    return source if isinstance(source, str) and SOURCE_HOST.fullmatch(source) else ""
+    return ""
 
 
 def _find_program(record: Mapping[str, Any]) -> str:
@@ -339,28 +309,21 @@ class RecordSearch:
         if depth <= 0:
             return
         if isinstance(value, Mapping):
-            yield from self._walk_fields(value, around, name, depth)
+            yield from self._walk_fields(value, around, depth)
         elif isinstance(value, list):
             yield from self._walk_list(value, around, name, depth)
         elif isinstance(value, str):
             yield from self._read_text(replace_unencodable(value), around, name)
 
-    def _walk_fields(
-        self, record: Mapping[str, Any], around: RecordContext, name: str, depth: int
-    ) -> Iterator[LogMessage]:
+    def _walk_fields(self, record: Mapping[str, Any], around: RecordContext, depth: int) -> Iterator[LogMessage]:
         """Yield the messages of a record, each as often as in the field that has it most often."""
-        if rows := _name_rows(record):
-            yield from self._walk(rows, around, name, depth - 1)
-            return
         context = around.extend(record)
         most: Counter[tuple[str, str]] = Counter()
-        by_host = name in HOSTS_BY_NAME or (depth == MAX_DEPTH and all(map(HOST_NAME.fullmatch, map(str, record))))
         for key, inner in record.items():
             if key in TIMES:
                 continue
             here = Counter[tuple[str, str]]()
-            place = context._replace(host=key) if by_host else context
-            for message in self._walk(inner, place, str(key), depth - 1):
+            for message in self._walk(inner, context, str(key), depth - 1):
                 key_of_message = message.host, message.text
                 here[key_of_message] += 1
                 if here[key_of_message] > most[key_of_message]:
@@ -368,16 +331,12 @@ class RecordSearch:
             most |= here
 
     def _walk_list(self, value: list[Any], around: RecordContext, name: str, depth: int) -> Iterator[LogMessage]:
-        if fields := _pair_up(value):
-            yield from self._walk(fields, around, name, depth - 1)
-        elif value and all(type(part) is int and 0 <= part < 256 for part in value):
+        if value and all(type(part) is int and 0 <= part < 256 for part in value):
             # bytes, which a journal gives for a message with odd ones
             yield from self._read_text(bytes(value).decode(errors="replace"), around, name)
         elif len(value) >= PAIR and all(isinstance(part, str) for part in value[:PAIR]) and value[0].isdecimal():
             context = around.extend({"time": value[0]})  # Loki: time and line
             yield from self._walk(value[1:], context, "line", depth - 1)
-        elif (time := _find_fluent_time(value)) is not None:
-            yield from self._walk(value[1], around.extend({"time": time}), name, depth - 1)
         else:
             for part in value:
                 yield from self._walk(part, around, name or "line", depth - 1)
@@ -397,40 +356,9 @@ class RecordSearch:
 
 def is_log_record(record: Any, depth: int = MAX_DEPTH) -> bool:
     """Whether a value is a line of a log or holds some: objects with a message, and the time or where it comes from."""
-    record = (_pair_up(record) or record) if isinstance(record, list) else record
     if isinstance(record, list):
-        if _find_fluent_time(record) is not None:
-            return any(name in record[1] for name in MESSAGES)
         return depth > 0 and any(is_log_record(part, depth - 1) for part in record[:SAMPLED_RECORDS])
     if not isinstance(record, Mapping):
         return False
-    if rows := _name_rows(record):
-        return depth > 0 and is_log_record(rows, depth - 1)
     says = any(name in record for name in MESSAGES) and any(name in record for name in (*TIMES, *LABELS, *HOSTS))
     return says or "stream" in record or (depth > 0 and any(is_log_record(part, depth - 1) for part in record.values()))
-
-
-def _pair_up(value: list[Any]) -> dict[str, Any]:
-    """Return the fields of a list such as `[{"field": "@message", "value": …}]` (CloudWatch), {} for another list."""
-    if not value or not all(isinstance(field, Mapping) and field.keys() == {"field", "value"} for field in value):
-        return {}
-    return {str(field["field"]): field["value"] for field in value}
-
-
-def _name_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a table, `{"columns": [{"name": …}], "rows": [[…]]}`, by column; [] for another record."""
-    columns, rows = record.get("columns"), record.get("rows")
-    if not isinstance(columns, list) or not isinstance(rows, list):
-        return []
-    names = [str(column.get("name") if isinstance(column, Mapping) else column) for column in columns]
-    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
-        return []
-    return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def _find_fluent_time(value: list[Any]) -> float | None:
-    """Return the time of a record of fluent-bit, `[time, {…}]` or `[[time, {}], {…}]`; None for another list."""
-    if len(value) != PAIR or not isinstance(value[1], Mapping):
-        return None
-    time = value[0][0] if isinstance(value[0], list) and value[0] else value[0]
-    return time if isinstance(time, int | float) and not isinstance(time, bool) else None
