@@ -51,7 +51,6 @@ complete_runs = _from_fleet(_list_runs)
 
 WHICH = "Selection"
 HOW = "How to run"
-FROM_FILES = "From files"
 """Titles of option groups in --help."""
 
 

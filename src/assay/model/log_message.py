@@ -19,9 +19,9 @@ class LogMessage(NamedTuple):
 
     `at`: seconds on the log's own clock, None without one. `stamp`: the same time as the log prints it. `uptime_s`:
     seconds since boot, if the log says so. `part`: the part that an event log names. `message_id`, `severity`: those of
-    a Redfish entry. `host`, `boot`, `program`: who wrote the message, in which boot, "" if the log does not say.
-    `seq`: the kernel's number of the message. `is_cut`: the log breaks off within it. `level`: the kernel's, from 0
-    (emergency) to 7; None if the log does not say. `lines`: it stands for so many lines of a storm.
+    a Redfish entry. `host`, `program`: who wrote the message, "" if the log does not say. `is_cut`: the log breaks off
+    within it. `level`: the kernel's, from 0 (emergency) to 7; None if the log does not say. `lines`: it stands for so
+    many lines of a storm.
     """
 
     text: str
@@ -32,9 +32,7 @@ class LogMessage(NamedTuple):
     message_id: str = ""
     severity: str = ""
     host: str = ""
-    boot: str = ""
     program: str = ""
-    seq: int | None = None
     is_cut: bool = False
     level: int | None = None
     lines: int = 1

@@ -35,17 +35,6 @@ class Reader:
     seeds: Sequence[str | Path]
 
 
-def recordings() -> Read:
-    from assay.observe.recordings.logs import RecordingError
-    from assay.observe.recordings.reader import parse_recording
-
-    def read(content: bytes) -> None:
-        with contextlib.suppress(RecordingError):
-            _keepable({".".join(place): tree for place, tree in parse_recording(content, NOW)[1].items()})
-
-    return read
-
-
 def logs() -> Read:
     from assay.cli.workspace import load_surrounding_catalog
     from assay.decide.faults.log_file_faults import LogFaultCollector
@@ -306,11 +295,6 @@ def histories() -> Read:
 
 
 READERS = {
-    "recordings": Reader(
-        recordings,
-        "assay.observe.recordings",
-        ["ibstat.txt", "sel.txt", "dmesg.txt", "kmsg.txt", "journal.json", "redfish-log.json"],
-    ),
     "logs": Reader(
         logs,
         "assay.observe.logs",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from assay.model.errors import AssayError
 from assay.model.facts import to_json
 from assay.model.log_message import LineTally
 from assay.observe.logs.event_text import is_day_first, parse_time, read_event_text
-from assay.observe.recordings.reader import read_recordings
 from tests.support.log_spellings.event_texts import ASKED, EVENTS, PRINTED, Printed
 
 NAMES = list(PRINTED)
@@ -35,17 +33,6 @@ def test_every_tool_tells_the_same_faults(name, tmp_path, catalog):
     assert [fault["count"] for fault in document["faults"]] == [1] * len(ASKED)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_observing_reads_what_classifying_reads(name, tmp_path):
-    (tmp_path / "log").write_text(PRINTED[name].write(EVENTS))
-    evidence = read_recordings([tmp_path / "log"], "n1", datetime(2026, 11, 22, tzinfo=UTC))
-    at = [event["at"] for event in evidence.read("bmc", "events").value]
-    if PRINTED[name].day_only:
-        assert (at, evidence.read("bmc", "undated_events").value > 0) == ([], True)
-    else:
-        assert {moment.replace(tzinfo=UTC).isoformat() for moment in ASKED.values()} <= set(at)
-
-
 def of_hosts(text: str, *hosts: str) -> str:
     """Return the lines of a log as each of several hosts says them, one host after the other, line by line."""
     return "".join(f"{host}: {line}\n" for line in text.splitlines() for host in hosts)
@@ -61,8 +48,6 @@ def test_every_tool_run_on_several_hosts_tells_the_faults_of_each(name, tmp_path
         told = {fault["fault"]: fault["first"] for fault in document["faults"] if fault["host"] == host}
         assert told == times_of(PRINTED[name])
     assert f"{document['faults'][0]['fault']} on n01, " in format_faults_text(answer)[0]
-    with pytest.raises(AssayError, match="of several hosts, such as n01, n02"):
-        read_recordings([tmp_path / "log"], "n01")
 
 
 def test_a_host_that_says_no_log_is_no_entry_of_another(tmp_path, catalog):
@@ -71,11 +56,6 @@ def test_a_host_that_says_no_log_is_no_entry_of_another(tmp_path, catalog):
     document = to_json(classify_log(str(tmp_path / "log"), catalog))
     assert {fault["host"] for fault in document["faults"]} == {"n01"}
     assert document["unread"] == 1
-
-
-def test_lines_of_one_host_are_those_of_a_node(tmp_path):
-    (tmp_path / "log").write_text(of_hosts(PRINTED["ipmitool-C"].write(EVENTS), "n01"))
-    assert len(read_recordings([tmp_path / "log"], "n01").read("bmc", "events").value) == len(EVENTS) - 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,8 +73,6 @@ def test_a_log_that_breaks_off_within_an_event_never_loses_it_silently(name, tmp
 def test_what_begins_as_an_entry_and_is_none_is_told_and_refused(tmp_path, catalog):
     (tmp_path / "log").write_text("Record:      1\nDate/Time:   11/21/2026 18:01:00\nSource:      system\n")
     assert to_json(classify_log(str(tmp_path / "log"), catalog))["uncounted"] == "Record:      1"
-    with pytest.raises(AssayError, match=r"no entries of an event log: 'Record:      1'"):
-        read_recordings([tmp_path / "log"], "n1")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
 from assay.model.facts import to_json
-from assay.observe.recordings.reader import read_recordings
 
 XID = "NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name=a, GPU has fallen off the bus."
 STAMPED = f"[ 1001.500000] {XID}"
@@ -118,5 +117,3 @@ def test_the_logs_of_several_hosts_in_blocks_are_refused(name, tmp_path, catalog
     (tmp_path / "log").write_text(BLOCKS[name])
     with pytest.raises(AssayError, match="holds the logs of several hosts or files in blocks"):
         to_json(classify_log(str(tmp_path / "log"), catalog))
-    with pytest.raises(AssayError):
-        read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)

@@ -9,11 +9,9 @@ import pytest
 import yaml
 
 from assay.cli.verbs.faults import classify_log
-from assay.model.errors import AssayError
 from assay.model.facts import to_json
 from assay.model.specs.log_patterns import compile_beginning
 from assay.observe.logs.records import MessageSearch
-from assay.observe.recordings.reader import read_recordings
 from tests.support.places import ROOT
 
 BEFORE = "[ 5000.000000] usb 1-1: reset"
@@ -48,13 +46,6 @@ def test_a_number_with_which_another_begins_is_not_counted_where_it_ends_the_mes
 def test_a_number_that_can_be_no_other_is_counted(line, name, tell):
     document = tell(line, BEFORE)
     assert ([one["fault"] for one in document["faults"]], document["uncounted"]) == ([name], "")
-
-
-def test_observing_takes_a_cut_number_for_unread(tmp_path, catalog):
-    (tmp_path / "log").write_text(f"{BEFORE}\n{XID}7")
-    kernel_log = read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
-    assert [line["text"] for line in kernel_log.read("probe", "kernel_log", "lines").value] == ["usb 1-1: reset"]
-    assert kernel_log.read("probe", "kernel_log", "unread").value == 1
 
 
 EACH = yaml.safe_load((ROOT / "tests/data/one_line_each.yaml").read_text())
@@ -119,8 +110,6 @@ def test_a_log_that_breaks_off_within_a_message_is_never_no_fault(carrier, text,
     (tmp_path / "log").write_text(f"{calm}\n{carrier.format(text)}")
     document = to_json(classify_log(str(tmp_path / "log"), catalog))
     assert (document["faults"], document["uncounted"]) == ([], text)
-    kernel_log = read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
-    assert kernel_log.read("probe", "kernel_log", "unread").value >= 1
 
 
 @pytest.mark.parametrize(
@@ -228,9 +217,3 @@ def test_an_event_log_whose_last_line_end_was_stripped_is_read(event, tmp_path, 
     assert (document["uncounted"], document["faults"]) == ("", [])
     (tmp_path / "log").write_text((FREEIPMI[0] + rows)[:-3])
     assert to_json(classify_log(str(tmp_path / "log"), catalog))["uncounted"]
-
-
-def test_observing_an_event_log_that_breaks_off_stores_nothing(tmp_path):
-    (tmp_path / "log").write_text(SEL + ROW[:60])
-    with pytest.raises(AssayError, match="breaks off within its last entry"):
-        read_recordings([tmp_path / "log"], "n1")

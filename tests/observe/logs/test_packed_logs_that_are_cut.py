@@ -15,9 +15,6 @@ from typer.testing import CliRunner
 
 from assay.cli.verbs.faults import faults_app
 from assay.model.errors import AssayError
-from assay.model.specs.fault_catalog import FaultCatalog
-from assay.observe.evidence_contents import find_unanswered_branches
-from assay.observe.recordings.reader import read_recordings
 from tests.support.log_spellings.carriers import COMPRESSIONS
 from tests.support.places import ROOT
 
@@ -78,12 +75,10 @@ def test_a_cut_log_is_never_no_fault(packing, words, tmp_path):
     assert '"faults": []' in result.stdout if words else "no fault so far" in result.stdout
 
 
-def test_a_file_of_which_nothing_can_be_unpacked_is_refused(tmp_path, catalog):
+def test_a_file_of_which_nothing_can_be_unpacked_is_refused(tmp_path):
     (tmp_path / "log").write_bytes(gzip.compress(XID.encode())[:8])
     result = run(tmp_path / "log")
     assert "cannot be read: its gzip data break off" in str(result.exception)
-    with pytest.raises(AssayError, match="cannot be read: its gzip data break off"):
-        read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
 
 
 def test_a_cut_log_of_no_known_form_is_told_as_cut(tmp_path):
@@ -97,29 +92,3 @@ def test_a_cut_around_another_packing_is_told_once(tmp_path):
     packed = lzma.compress(gzip.compress((XID + CALM).encode()))
     (tmp_path / "log").write_bytes(packed[: len(packed) // 2])
     assert "read in part only: its xz data break off\n" in run(tmp_path / "log").stdout
-
-
-@pytest.mark.parametrize("packing", PACKINGS)
-def test_observing_keeps_what_was_unpacked_with_a_failed_reading(packing, tmp_path, catalog: FaultCatalog):
-    evidence = read_recordings([write(tmp_path, XID + CALM, packing)], "n1", matcher=catalog.kernel_log_matcher)
-    lines = evidence.read("probe", "kernel_log", "lines").value
-    assert lines[0]["text"] == XID.partition("] ")[2].strip()
-    assert len(lines) > 2_000
-    failures = find_unanswered_branches(evidence.channels["probe"])
-    assert failures == {"broken_log": f"log was read in part only: its {packing} data break off"}
-
-
-def test_observing_keeps_a_cut_event_log_with_a_failed_reading(tmp_path, catalog):
-    rows = [f"{at} | 11/10/2026 | 03:11:07 | Power Supply #0x51 | Failure detected | Asserted\n" for at in range(1, 9)]
-    packed = gzip.compress("".join(rows).encode())
-    (tmp_path / "log").write_bytes(packed[:-4])
-    evidence = read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
-    assert len(evidence.read("bmc", "events").value) == 8
-    assert "its gzip data break off" in find_unanswered_branches(evidence.channels["bmc"])["broken_log"]
-
-
-def test_observing_refuses_a_cut_file_whose_rest_it_needs(tmp_path, catalog):
-    ports = (ROOT / "tests/data/nvidia-smi-q-x.xml").read_bytes()
-    (tmp_path / "smi").write_bytes(gzip.compress(ports)[:-4])
-    with pytest.raises(AssayError, match="cannot be read: its gzip data break off"):
-        read_recordings([tmp_path / "smi"], "n1", matcher=catalog.kernel_log_matcher)

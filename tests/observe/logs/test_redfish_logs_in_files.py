@@ -9,7 +9,6 @@ import pytest
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
 from assay.model.facts import to_json
-from assay.observe.recordings.reader import read_recordings
 
 ID = "/redfish/v1/Systems/1/LogServices/SEL/Entries"
 ENTRIES = [
@@ -37,7 +36,6 @@ def test_entries_are_read_in_every_layout(text, tmp_path, catalog):
         ("bmc.event.power-supply", "2026-03-12T04:10:02+00:00")
     ]
     assert (document["lines"], document["unread"]) == (2, 0)
-    assert len(read_recordings([tmp_path / "log"], "n1").read("bmc", "events").value) == 2
 
 
 @pytest.mark.parametrize("text", [json.dumps({**LOG, "Members": []}), "SEL has no entries\n"])

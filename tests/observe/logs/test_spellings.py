@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from datetime import datetime
 from itertools import cycle
 from pathlib import Path
 
@@ -15,10 +14,9 @@ from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
 from assay.model.facts import to_json
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.observe.recordings.reader import read_recordings
 from tests.support.log_spellings.carriers import COMPRESSIONS, ENCODINGS
 from tests.support.log_spellings.envelopes import ENVELOPES, Envelope
-from tests.support.log_spellings.events import BOOT, LINES, TOLD, WRITTEN, expected
+from tests.support.log_spellings.events import LINES, TOLD, WRITTEN, expected
 from tests.support.log_spellings.json_envelopes import JSON_ENVELOPES
 
 EVERY = (*ENVELOPES, *JSON_ENVELOPES)
@@ -67,21 +65,6 @@ def test_and_in_every_mix(encoding, compression, tmp_path, catalog):
     for envelope in EVERY:
         file = write(tmp_path, envelope, encoding, compression)
         assert answer(file, catalog) == expected(envelope.clock, envelope.resolution), envelope.name
-
-
-@pytest.mark.parametrize(("envelope", "encoding", "compression"), SPELLINGS, ids=lambda one: getattr(one, "name", one))
-def test_observing_reads_what_classifying_reads(envelope, encoding, compression, tmp_path, catalog):
-    file = write(tmp_path, envelope, encoding, compression)
-    lines = (
-        read_recordings([file], "n1", WRITTEN, catalog.kernel_log_matcher).read("probe", "kernel_log", "lines").value
-    )
-    told = [line for line in lines if catalog.kernel_log_matcher.find_faults(line["text"])]
-    assert [line["text"].removesuffix('"}]').rstrip("�`") for line in told] == [line.text for line in FAULTY]
-    if envelope.clock != "none":
-        assert told[-1]["t_s"] - told[0]["t_s"] == pytest.approx(FAULTY[-1].uptime - FAULTY[0].uptime, abs=1)
-    if envelope.clock in ("zone", "plain"):
-        seen = datetime.fromisoformat(told[0]["at"]) - BOOT
-        assert seen.total_seconds() == pytest.approx(FAULTY[0].uptime, abs=1)
 
 
 @pytest.mark.parametrize("envelope", EVERY, ids=lambda one: one.name)

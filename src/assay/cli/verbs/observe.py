@@ -1,14 +1,12 @@
-"""`assay observe`: collects evidence now and reports what did not answer. `--from` reads other tools' files instead."""
+"""`assay observe`: collects evidence now and reports what did not answer."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -16,12 +14,12 @@ import typer
 
 from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known, select_nodes
-from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, Pool, complete_nodes, nodes_argument
+from assay.cli.options import WHICH, FleetDir, OutputFormat, Pool, nodes_argument
 from assay.cli.output import show_progress
 from assay.cli.verbs.faults import format_unjudged
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.facts import extend, fact, shown
+from assay.model.facts import fact, shown
 from assay.model.specs.load_parts import LOAD_PARTS, LoadPart, select_possible
 from assay.model.text.lists import fold_names
 
@@ -60,14 +58,6 @@ class CollectedNode:
     """The readings that failed: the path of each, which begins with the channel, with the reason."""
     not_judged: list[UnjudgedForm]
     """Errors of watched drivers in the log lines, which no class of faults has. With any, the exit code is 2."""
-
-
-@fact
-class RecordingAnswer(CollectedNode):
-    """What files of a node hold, without the evidence itself."""
-
-    foreign_hosts: list[str]
-    """The hosts with other names that the files name."""
 
 
 @fact
@@ -211,29 +201,6 @@ def print_unjudged(console: Console, report: CollectionReport) -> None:
         console.print(f"  {line}", markup=False)
 
 
-def print_recording(evidence: EvidenceDocument, report: CollectionReport, foreign_hosts: Sequence[str]) -> None:
-    """Print the number of readings of each kind, the areas without a value, and whose lines the files have instead."""
-    from rich.console import Console
-
-    from assay.cli.output import escape
-    from assay.observe.evidence_contents import iterate_leaves
-
-    console = Console(soft_wrap=True, highlight=False)
-    leaves = list(iterate_leaves(evidence.channels))
-    kinds = Counter(reading.kind for _, reading in leaves)
-    many = ", ".join(f"{kinds[kind]} {kind}" for kind in ("value", "unsupported", "absent", "failed") if kinds[kind])
-    console.print(f"{evidence.node} at {evidence.at:%Y-%m-%d %H:%M:%S} UTC: {len(leaves)} readings, {many}")
-    groups: dict[tuple[str, str], list[str]] = {}
-    for path, reading in leaves:
-        if len(path) <= AREA_PATH_LENGTH and reading.kind != "value":
-            groups.setdefault((reading.kind, reading.reason), []).append(".".join(path))
-    for (kind, reason), paths in groups.items():
-        console.print(f"  {kind}: {escape(', '.join(paths))}: {escape(reason)}")
-    print_unjudged(console, report)
-    for host in foreign_hosts:
-        console.print(f"  the lines are of the host {escape(host)}, not of {escape(evidence.node)}: is it that node?")
-
-
 observe_app = typer.Typer(add_completion=False)
 
 Names = Annotated[
@@ -263,29 +230,6 @@ Deadline = Annotated[
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Write DIR/NODE.json instead of storing the evidence.")
 ]
-Files = Annotated[
-    list[Path] | None,
-    typer.Option("--from", metavar="FILE...", help="Read these files of other tools.", rich_help_panel=FROM_FILES),
-]
-RecordedNode = Annotated[
-    str,
-    typer.Option(
-        "--node",
-        metavar="NODE",
-        autocompletion=complete_nodes,
-        help="The node that the files describe.",
-        rich_help_panel=FROM_FILES,
-    ),
-]
-At = Annotated[
-    str,
-    typer.Option(
-        "--at",
-        metavar="TIME",
-        help="When they were recorded. Default: when the files were written.",
-        rich_help_panel=FROM_FILES,
-    ),
-]
 
 
 @observe_app.command()
@@ -296,9 +240,6 @@ def observe(
     active: Active = "",
     deadline: Deadline = 10.0,
     out: Out = None,
-    files: Files = None,
-    node: RecordedNode = "",
-    at: At = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
@@ -309,23 +250,13 @@ def observe(
     """
     parts = [part.strip() for part in active.split(",") if part.strip()]
     require_known(parts, LOAD_PARTS, "active part")
-    if here and not (files or node or at):  # it needs no fleet
+    if here:  # it needs no fleet
         if nodes or pool:
             raise AssayError("--here reads this machine only", fix="leave out the nodes and --pool")
         local = _observe_here(parts, deadline, out)
         _print_answer(form, local.as_json(), lambda: print_readings(local))
         raise typer.Exit(1 if find_unanswered(local) else 0)
     workspace = Workspace(fleet.resolve())
-    if files or node or at:
-        if not files or here or pool or active:
-            fix = "assay observe --from FILE --node NODE"
-            raise AssayError("only --node, --at and --out go with --from", fix=fix)
-        evidence, foreign = read_recording(workspace, [*files, *map(Path, nodes or [])], node, at)
-        digest = store_recording(workspace, evidence) if out is None else _write(evidence, out)
-        report = describe_collection(workspace.fleet, evidence, digest)
-        recorded = extend(RecordingAnswer, report.answer, foreign_hosts=foreign)
-        _print_answer(form, recorded, lambda: print_recording(evidence, report, foreign))
-        raise typer.Exit(exit_code_of([report]))
     workspace.announce()
     start = time.monotonic()
     selected = select_nodes(workspace.fleet, nodes or [], [pool] if pool else [])
@@ -388,48 +319,6 @@ def _observe_here(parts: list[str], deadline: float, out: Path | None) -> Eviden
     if out is not None:
         _write(evidence, out)
     return evidence
-
-
-def read_recording(workspace: Workspace, files: list[Path], node: str, at: str) -> tuple[EvidenceDocument, list[str]]:
-    """Return the evidence of a node in these files, as of `at`, or of the time when they were written.
-
-    Also return the hosts with other names that the files name. Raises AssayError for an unknown node, a bad time, a
-    file that cannot be read, or one of another node.
-    """
-    from assay.observe.recordings.reader import find_foreign_hosts, read_recordings
-
-    if not node:
-        raise AssayError("the files do not name their node", fix="name it: --node NODE")
-    require_known([node], workspace.fleet.nodes, "node")
-    matcher = workspace.fleet.fault_catalog.kernel_log_matcher
-    (evidence,) = _identify(workspace, [read_recordings(files, node, _parse_recording_time(at), matcher)])
-    return evidence, find_foreign_hosts(evidence, workspace.fleet.nodes)
-
-
-def store_recording(workspace: Workspace, evidence: EvidenceDocument) -> str:
-    """Store recorded evidence and return its digest. It becomes the node's latest evidence only if it is the newest.
-
-    Otherwise stderr says so, because checks then judge the newer evidence.
-    """
-    from assay.observe.evidence_store import EvidenceStore
-
-    store = EvidenceStore(workspace.evidence_dir)
-    last = store.latest(evidence.node)
-    if last is None or last.at <= evidence.at:
-        return store.store_latest(evidence)
-    newer = f"evidence of {evidence.node} of {last.at:%Y-%m-%d %H:%M:%S} UTC is newer"
-    print(f"stored as history: {newer}; --at TIME sets the time of the recording", file=sys.stderr)  # noqa: T201
-    return store.store_document(evidence)
-
-
-def _parse_recording_time(at: str) -> datetime | None:
-    if not at:
-        return None
-    try:
-        time_ = datetime.fromisoformat(at)
-    except ValueError:
-        raise AssayError(f"{at!r} is not a time", fix="use the form 2026-11-21T08:00:00Z") from None
-    return time_.replace(tzinfo=UTC) if time_.tzinfo is None else time_.astimezone(UTC)
 
 
 def _write(evidence: EvidenceDocument, folder: Path) -> str:

@@ -84,7 +84,6 @@ ANSWERS: dict[str, Answer] = {
     "discover": _one("assay.tell.views.machine_list:MachineList"),
     "observe": _forms(
         ("", "assay.cli.verbs.observe:ObserveAnswer"),
-        ("with --from", "assay.cli.verbs.observe:RecordingAnswer"),
         ("with --here", "assay.cli.verbs.observe:LocalEvidenceAnswer"),
     ),
     "suites list": _one("assay.cli.verbs.suites:SuitesListAnswer"),

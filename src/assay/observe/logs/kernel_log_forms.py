@@ -40,7 +40,7 @@ def _text_form(
 
 _KMSG = _text_form(
     "/dev/kmsg",
-    rb"(?P<level>\d+),(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;",
+    rb"(?P<level>\d+),\d+,(?P<stamp>\d+),[^;\n]*;",
     rb";",
     rb"\d ",
     parse_microseconds_since_boot,

@@ -47,8 +47,8 @@ COLOURS = re.compile(rb"\x1b\[[0-9;?]*[mK]")
 class KernelLogForm:
     """A form of kernel logs, one message a line.
 
-    - `line`: matches a whole line, with the groups `text` and `stamp`, and perhaps `host`, `program`, `uptime`, `seq`,
-      `level` and `level_name`.
+    - `line`: matches a whole line, with the groups `text` and `stamp`, and perhaps `host`, `program`, `uptime`, `level`
+      and `level_name`.
     - `prefix`: a regular expression for what comes right before a message.
     - `first_bytes`: the bytes with which a line may begin, as a set of a regular expression.
     - `stamp`: parses the stamp of a line. `from_boot` says that stamps count from the boot.
@@ -87,7 +87,8 @@ class KernelLogForm:
             at, stamp = self.stamp(groups["stamp"], written_at)
         except (ValueError, OverflowError):
             return None
-        level, seq, uptime = groups.get("level") or groups.get("level_name"), groups.get("seq"), groups.get("uptime")
+        level = groups.get("level") or groups.get("level_name")
+        uptime = groups.get("uptime")
         return LogMessage(
             unescape(groups["text"]),
             at,
@@ -95,7 +96,6 @@ class KernelLogForm:
             float(uptime) if uptime else at if self.from_boot else None,
             host=groups.get("host", ""),
             program=groups.get("program", ""),
-            seq=int(seq) if seq else None,
             level=parse_log_level(level) if level else None,
         )
 
@@ -175,9 +175,8 @@ class KernelLineSearch:
     def __init__(self, form: KernelLogForm | None, query: LogQuery) -> None:
         self._form = form
         self._tally = query.tally
-        self._every = query.every or bool(query.matcher.patterns)
+        self._reads_all = bool(query.matcher.patterns)
         self._dmesg = query.dmesg
-        self._wants_all = query.every
         self._messages = MessageSearch(query.matcher, query.written_at)
         self._times: dict[bytes, int] = {}
         self._is_dmesg = False
@@ -194,7 +193,7 @@ class KernelLineSearch:
 
         Of a storm, what a second says again and again is told by the first and the last such line.
         """
-        if self._every:
+        if self._reads_all:
             yield from (line[0] for line in LINE.finditer(chunk))
             return
         offsets = self._find_offsets(chunk)
@@ -213,7 +212,7 @@ class KernelLineSearch:
                     yield chunk[start:end]
 
     def read_line(self, line: bytes) -> Sequence[LogMessage]:
-        """Return the messages of a line, none where it names no fault and only faults are wanted."""
+        """Return the messages of a line, none where it names no fault."""
         if self._form and line.startswith(self._form.further):
             return self._messages.find_messages(line.decode(errors="replace"))
         message = self._form.parse_line(line, self._messages.written_at) if self._form else None
@@ -234,9 +233,7 @@ class KernelLineSearch:
             return (message,)
         if messages:
             return messages  # the form took the head of the message for a program: `n1 NVRM: Xid …`
-        if not self._wants_all or not line.strip():
-            return () if self._form else self._messages.find_beginnings(text.rstrip())
-        return (message or self._messages.split_line(text),)
+        return () if self._form else self._messages.find_beginnings(text.rstrip())
 
     def read_wrapped(self, text: bytes) -> Sequence[LogMessage]:
         """Return the messages of lines that may have been one: as one line, if that names more faults."""

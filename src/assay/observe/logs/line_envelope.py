@@ -108,7 +108,6 @@ class Envelope:
     uptime: ParsedStamp | None = None
     host: str = ""
     program: str = ""
-    seq: int | None = None
     end: int = 0
     level: int | None = None
     is_clean: bool = True
@@ -123,7 +122,7 @@ class Envelope:
         """Return the message that stands in this envelope."""
         at, stamp = self.wall or self.uptime or (None, None)
         uptime = self.uptime[0] if self.uptime else None
-        return LogMessage(text, at, stamp, uptime, host=self.host, program=self.program, seq=self.seq, level=self.level)
+        return LogMessage(text, at, stamp, uptime, host=self.host, program=self.program, level=self.level)
 
 
 Match = re.Match[str]
@@ -153,7 +152,6 @@ def _take_5424(envelope: Envelope, match: Match) -> None:
 
 def _take_kmsg(envelope: Envelope, match: Match) -> None:
     envelope.uptime = parse_microseconds_since_boot(match["stamp"], envelope.written_at)
-    envelope.seq = int(match["seq"])
     envelope.level = parse_log_level(match["level"] or "")
 
 
@@ -236,7 +234,7 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
         ),
         (r"<(?P<level>\d{1,3})>", _take_level),
         (r"[\w.-]+ login: ", _take_prompt),
-        (r"(?:\d+\.\d[\w.+-]*,)?(?P<level>\d+),(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;", _take_kmsg),
+        (r"(?:\d+\.\d[\w.+-]*,)?(?P<level>\d+),\d+,(?P<stamp>\d+),[^;\n]*;", _take_kmsg),
         (rf"{FACILITY} *: *{LEVEL} *: ", _take_level),
         (rf"{FACILITY}\.{LEVEL} +", _take_level),
         (rf"\[ *(?P<stamp>\d+\.\d+){DELTA} *\] ?", _take_uptime),

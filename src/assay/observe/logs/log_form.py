@@ -54,7 +54,7 @@ class DmesgPieces:
 
 
 class LogQuery(NamedTuple):
-    """What is read from a log: messages that `matcher` may match, or `every` message.
+    """What is read from a log: the messages that `matcher` may match.
 
     The form counts the lines in `tally`. `written_at` is the time when the log was last written, for forms whose times
     name no year. `dmesg` knows the pieces in which nothing but dmesg's lines stand.
@@ -64,7 +64,6 @@ class LogQuery(NamedTuple):
     written_at: datetime
     tally: LineTally
     dmesg: DmesgPieces
-    every: bool = False
 
 
 class LogForm(Protocol):

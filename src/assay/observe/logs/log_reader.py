@@ -1,4 +1,4 @@
-"""Reads any log: opens it, detects its form, and yields the messages that may name a fault, or every message."""
+"""Reads any log: opens it, detects its form, and yields the messages that may name a fault."""
 
 from __future__ import annotations
 
@@ -73,18 +73,16 @@ class LogReader:
     the first message comes.
     """
 
-    def __init__(
-        self, read: ReadBytes, matcher: KernelLogMatcher, written_at: datetime, where: str, every: bool = False
-    ) -> None:
+    def __init__(self, read: ReadBytes, matcher: KernelLogMatcher, written_at: datetime, where: str) -> None:
         self.tally = LineTally()
         self.is_bmc_log = False
         self._read = read
         self._where = where
         self._cut = CutLines()
-        self._query = LogQuery(matcher, written_at, self.tally, DmesgPieces(matcher), every)
+        self._query = LogQuery(matcher, written_at, self.tally, DmesgPieces(matcher))
 
     def messages(self) -> Iterator[LogMessage]:
-        """Yield the messages that may name a fault, or every message, in order: of a line of several hosts, one each.
+        """Yield the messages that may name a fault, in order: of a line of several hosts, one each.
 
         Raises AssayError where the log is of no known form and no message in it names a fault.
         """
@@ -138,8 +136,8 @@ class LogReader:
     def _read_pieces(self, sample: list[bytes], pieces: Iterable[bytes]) -> Iterator[LogMessage]:
         if is_bug_report(sample):
             made_at = find_date(sample, self._query.written_at)
-            faults_only = self._query._replace(every=False, written_at=made_at)
-            yield from read_sections(pieces, lambda section: find_kernel_messages(None, section, faults_only))
+            dated = self._query._replace(written_at=made_at)
+            yield from read_sections(pieces, lambda section: find_kernel_messages(None, section, dated))
             return
         if heading := HOST_BLOCK.search(b"\n".join(sample)):
             raise AssayError(
@@ -184,7 +182,7 @@ class LogReader:
         """Read a text of which nothing is known but that messages may stand in it. Raises UnknownLogForm for none."""
         is_log = False
         matcher = self._query.matcher
-        for message in find_kernel_messages(None, pieces, self._query._replace(every=False)):
+        for message in find_kernel_messages(None, pieces, self._query):
             is_log = is_log or bool(matcher.find_faults(message.text)) or is_truncated_xid(message.text)
             yield message
         if not is_log:

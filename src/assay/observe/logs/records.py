@@ -80,7 +80,6 @@ class RecordContext(NamedTuple):
     wall: ParsedStamp | None = None
     uptime: ParsedStamp | None = None
     host: str = ""
-    boot: str = ""
     program: str = ""
     level: int | None = None
 
@@ -92,10 +91,9 @@ class RecordContext(NamedTuple):
         wall = next((stamp for name in TIMES if (stamp := _parse_time(record.get(name)))), self.wall)
         host = next((host for place in places if (host := _find_host(place))), self.host)
         uptime = _find_uptime(record) or self.uptime
-        boot = _text(record.get("_BOOT_ID")) or self.boot
         written = next((record[name] for name in LEVEL_FIELDS if name in record), self.level)
         level = parse_log_level(str(written))
-        return RecordContext(wall, uptime, host, boot, _find_program(record) or self.program, level)
+        return RecordContext(wall, uptime, host, _find_program(record) or self.program, level)
 
     def complete(self, message: LogMessage) -> LogMessage:
         """Return a message with what it does not say itself. Its own wall-clock time counts before the record's."""
@@ -108,7 +106,6 @@ class RecordContext(NamedTuple):
             stamp=stamp,
             uptime_s=uptime,
             host=message.host or self.host,
-            boot=message.boot or self.boot,
             program=message.program or self.program,
             level=self.level if message.level is None else message.level,
         )
@@ -294,10 +291,9 @@ def _complete(message: LogMessage, around: Envelope) -> LogMessage:
 
 
 class RecordSearch:
-    """Finds the messages in records that may name a fault, or every message."""
+    """Finds the messages in records that may name a fault."""
 
     def __init__(self, query: LogQuery) -> None:
-        self._every = query.every
         self._written_at = query.written_at
         self._search = MessageSearch(query.matcher, query.written_at)
 
@@ -349,7 +345,7 @@ class RecordSearch:
             messages = self._search.find_messages(line)
             if not messages and is_message and line.strip():
                 message = around.complete(self._search.split_line(line))
-                is_wanted = self._every or self._search.is_unjudged(message)
+                is_wanted = self._search.is_unjudged(message)
                 messages = [message] if is_wanted else self._search.find_beginnings(line)
             yield from map(around.complete, messages)
 
