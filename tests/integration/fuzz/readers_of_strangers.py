@@ -93,12 +93,6 @@ def kmsg() -> Read:
     return parse_kernel_record
 
 
-def nvidia_smi() -> Read:
-    from assay.node.probe.gpu.nvidia_smi import parse_nvidia_smi
-
-    return lambda content: _keepable(parse_nvidia_smi(content))
-
-
 def load_tools() -> Read:
     from assay.node.load_tools import dcgm, fio, network, nvbandwidth, site_commands, stress_tools
     from assay.node.load_tools.tool_call import ToolOutput
@@ -276,7 +270,7 @@ def _keepable(document: Any) -> None:
 
 
 FABRIC = (
-    *("ibnetdiscover.txt", "ibnetdiscover-p.txt", "iblinkinfo.txt", "db_csv.txt", "ufm_links.json"),
+    *("ibnetdiscover.txt", "ibnetdiscover-p.txt", "iblinkinfo.txt", "db_csv.txt", "ufm_ports.json"),
     *("ibnetdiscover-f.txt", "iblinkinfo-grouped.txt"),
     *("ibqueryerrors.txt", "smpquery.txt"),
 )
@@ -315,7 +309,6 @@ READERS = {
     "packed-logs": Reader(packed_logs, "assay.observe.logs.log_reader", ["dmesg.zst", "dmesg.xz", "dmesg.txt"]),
     "log-lines": Reader(log_lines, "assay.observe.logs.line_envelope", ["rfc5424.txt", "cri.txt", "dmesg.txt"]),
     "kmsg": Reader(kmsg, "assay.node.probe.kernel_log", ["kmsg.txt"]),
-    "nvidia-smi": Reader(nvidia_smi, "assay.node.probe", [DATA / "nvidia-smi-q-x.xml"]),
     "load-tools": Reader(
         load_tools,
         "assay.node.load_tools",

@@ -17,12 +17,9 @@ from typing import Any
 import pytest
 
 from assay.lab.node import stub as builder
-from assay.lab.node.replayed_readings import add_nvml_readings
+from assay.lab.node.replayed_nvml import read_replayed_gpus
 from assay.lab.node.stub import SONAME, SOURCE, build_stub, stub_answers
-from assay.lab.tools.nvidia_smi import format_smi_xml
 from assay.lab.virtual_node_state import VirtualNodeState
-from assay.node.probe.gpu.nvidia_smi import parse_nvidia_smi
-from tests.support.listed_values import list_values
 
 Healthy = Callable[[str], VirtualNodeState]
 Ask = Callable[..., dict[str, Any]]
@@ -76,7 +73,7 @@ def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_what_is_asked_and_what_is_replayed_are_the_same(healthy: Healthy, ask: Ask) -> None:
+def test_what_is_asked_and_what_is_replayed_are_the_same(healthy: Healthy, ask: Ask, tmp_path: Path) -> None:
     state = healthy("n0001")
     state["gpus"][2] |= {"temperature_c": 93.0, "throttle": 0x60, "remap_pending": 1, "ecc_volatile_corrected": 12}
     state["gpus"][6]["present"] = False
@@ -85,9 +82,7 @@ def test_what_is_asked_and_what_is_replayed_are_the_same(healthy: Healthy, ask: 
     state["gpus"][1] |= {"nvlink_errors": {"4": {"recoveries": 9}}, "nvlink_up": 17, "compute_mode": 3}
     state["gpus"][3] |= {"nvlink_generation": 5, "fabric_health": 0xAA, "fabric_summary": 3, "ecc_pending": False}
     asked = ask(stub_answers(state))
-    replayed = parse_nvidia_smi(format_smi_xml(state))
-    add_nvml_readings(replayed, state)
-    assert list_values(asked) == list_values(replayed)
+    assert asked == read_replayed_gpus(state, tmp_path)
     assert asked["devices"]["0000:43:00.0"]["nvlink"]["link"]["4"]["recoveries"] == {"value": 9}
     assert asked["devices"]["0000:61:00.0"]["fabric"]["health"]["summary"] == {"value": "limited_capacity"}
     assert asked["devices"]["0000:1b:00.0"]["processes"]["pids"] == {"value": [7, 4242]}

@@ -9,7 +9,7 @@ from assay.model.reading import absent
 from assay.node.probe.named_settings import ask_adapter_settings, ask_files, ask_unit_settings
 from assay.node.probe.node_access import NodeRoot
 
-UNLOADED = ("chosen_files", "unit_settings", "devices.adapter_settings", "devices.drive_wipe", "gpu.nvidia_smi")
+UNLOADED = ("chosen_files", "unit_settings", "devices.adapter_settings", "devices.drive_wipe")
 
 
 def test_without_names_there_is_nothing_to_read() -> None:

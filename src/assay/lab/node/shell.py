@@ -224,8 +224,8 @@ def _environment(
 def _run_probe_with_replayed_nvml(
     command: list[str], environment: Mapping[str, str], state: VirtualNodeState
 ) -> NoReturn:
-    """Run the probe, which reads nvidia-smi without a driver, and add what only NVML tells."""
-    from assay.lab.node.replayed_readings import add_nvml_readings
+    """Run the probe, which finds no driver, and add what it would have read through NVML."""
+    from assay.lab.node.replayed_nvml import read_replayed_gpus
 
     sys.stderr.write(f"{REPLAYED_NOTICE}\n")
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
@@ -238,7 +238,7 @@ def _run_probe_with_replayed_nvml(
         sys.stdout.write(progress.decode() + "\n" if progress else "")
         for channel in {"before", "probe"} & document.keys():
             if "gpu" in document[channel]:  # a probe may be asked for other areas only
-                add_nvml_readings(document[channel]["gpu"], state)
+                document[channel]["gpu"] = read_replayed_gpus(state, Path(environment["ASSAY_ROOT"]))
         sys.stdout.write(json.dumps(document) + "\n")
     sys.exit(done.returncode)
 

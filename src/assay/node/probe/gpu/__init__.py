@@ -1,1 +1,1 @@
-"""Takes NVML, or nvidia-smi's XML. Asks each GPU for each reading by itself. Gives the `gpu` branch."""
+"""Takes NVML. Asks each GPU for each reading by itself. Gives the `gpu` branch."""

@@ -1,4 +1,4 @@
-"""Reads all GPUs through NVML, with NVIDIA's bindings (pynvml), or through nvidia-smi where these cannot be loaded.
+"""Reads all GPUs through NVML, with NVIDIA's bindings (pynvml).
 
 GPUs are named by PCI address: NVML's index moves when a GPU is missing. The kernel driver lists the addresses, also
 of lost GPUs, so each GPU is a question of its own and none waits for another.
@@ -12,22 +12,22 @@ from typing import Any
 from assay.model.reading import ReadingTree, absent, failed, value
 from assay.node.probe.gpu.gpu_device import read_device
 from assay.node.probe.gpu.nvml import NvmlGpu, NvmlLibrary
-from assay.node.probe.node_access import LazyTree, NodeRoot, TimedQuestion
+from assay.node.probe.node_access import LazyTree, NodeRoot
 
 DRIVER_LIST = "/proc/driver/nvidia/gpus"
 
 
 def read_gpus(root: NodeRoot) -> Any:
-    """Return the lazy `gpu` branch, or one leaf where neither NVML nor nvidia-smi is there."""
+    """Return the lazy `gpu` branch, or one leaf where NVML is not there."""
     try:
         import pynvml
     except ImportError:
-        return _ask_nvidia_smi_or(failed("the NVML bindings (nvidia-ml-py) are not installed for this Python"))
+        return failed("the NVML bindings (nvidia-ml-py) are not installed for this Python")
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         if error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND:
-            return _ask_nvidia_smi_or(absent("no NVIDIA driver: libnvidia-ml.so.1 not found"))
+            return absent("no NVIDIA driver: libnvidia-ml.so.1 not found")
         return failed(f"NVML did not start: {error}")
     return build_nvml_branch(NvmlLibrary(pynvml), root)
 
@@ -38,18 +38,6 @@ def count_gpus(root: NodeRoot) -> int:
         return len(root.list_names(DRIVER_LIST))
     except OSError:
         return 0
-
-
-def _ask_nvidia_smi_or(reason: ReadingTree) -> TimedQuestion:
-    """Return the question for nvidia-smi's branch; `reason` is its answer where nvidia-smi is missing too."""
-    # costs a probe with NVML a tenth of its imports
-    from assay.node.probe.gpu.nvidia_smi import DEADLINE_S, read_nvidia_smi
-
-    def ask() -> ReadingTree:
-        branch = read_nvidia_smi()
-        return reason if "absent" in branch else branch
-
-    return TimedQuestion(DEADLINE_S + 1, ask)
 
 
 def build_nvml_branch(nvml: NvmlLibrary, root: NodeRoot) -> LazyTree:

@@ -120,20 +120,13 @@ def _fabric_branch(gpu: NvmlGpu, info: Any) -> ReadingTree:
     cluster = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
     health = getattr(info, "healthMask", 0)
     summary = getattr(info, "healthSummary", 0)
-    error = str(gpu.nvml.Error(info.status)) if info.status else ""
-    return build_fabric_branch(info.state, info.status, info.cliqueId, cluster, health, summary, error)
-
-
-def build_fabric_branch(
-    state: int, status: int, clique: int, cluster: str, health: int, summary: int, error: str = "Unknown Error"
-) -> ReadingTree:
-    """Return the branch for NVML's numbers; `error` is the text of a status other than 0."""
-    if not state:
+    error = str(gpu.nvml.Error(info.status)) if info.status else "success"
+    if not info.state:
         return unsupported("this GPU is part of no NVLink fabric")
     return {
-        "state": _name(FABRIC_STATES, state),
-        "status": value(error.casefold().replace(" ", "_") if status else "success"),
-        "clique": value(clique),
+        "state": _name(FABRIC_STATES, info.state),
+        "status": value(error.casefold().replace(" ", "_")),
+        "clique": value(info.cliqueId),
         "cluster": value(cluster),
         "health": _health(health, summary),
     }
