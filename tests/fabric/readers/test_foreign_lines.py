@@ -20,7 +20,7 @@ from assay.model.specs.fabric.fabric_design import FabricDesign
 RECORDINGS = Path(__file__).parent / "recordings"
 FILES = (
     "ibnetdiscover.txt", "ibnetdiscover-f.txt", "ibnetdiscover-p.txt", "iblinkinfo.txt", "iblinkinfo-grouped.txt",
-    "db_csv.txt", "ufm_links.json", "ufm_ports.json",
+    "db_csv.txt", "ufm_ports.json",
 )  # fmt: skip
 FORMS = {file: (RECORDINGS / file).read_text() for file in FILES}
 PASTED = (

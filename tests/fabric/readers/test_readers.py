@@ -19,7 +19,7 @@ FILES = {
     "ibnetdiscover -p": "ibnetdiscover-p.txt",
     "iblinkinfo -l": "iblinkinfo.txt",
     "ibdiagnet2.db_csv": "db_csv.txt",
-    "UFM links or ports (JSON)": "ufm_links.json",
+    "UFM ports (JSON)": "ufm_ports.json",
     "ibqueryerrors": "ibqueryerrors.txt",
     "smpquery": "smpquery.txt",
     "ibdiagnet2.cables": "cables.txt",

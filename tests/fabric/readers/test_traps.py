@@ -177,73 +177,24 @@ def test_sections_of_a_db_csv_are_held_against_each_other(old, new, said):
     assert any(said in problem for problem in ibdiagnet_csv.parse_db_csv(text.replace(old, new, 1)).problems)
 
 
-def test_ufm_without_speeds_gives_cables_without_rates():
-    text = "\n".join(line for line in recorded("ufm_links.json").splitlines() if '"speed"' not in line)
-    found = ufm.parse_resources(text)
-    assert ({cable.rate for cable in found.cables}, found.problems) == ({""}, ())
-    assert found.devices[LEAF].name == "leaf-0"
-    assert found.facts[PortId(LEAF, 5)].label == "1/3/1"
-
-
-def read_ufm(*, links=None, ports=None, change=None):
-    """What is read of UFM's answers; `change` may do anything to the links and ports first."""
-    document = {"links": json.loads(recorded("ufm_links.json")), "ports": json.loads(recorded("ufm_ports.json"))}
-    if change:
-        change(document)
-    wanted = {"links": links, "ports": ports}
-    return ufm.parse_resources(json.dumps({name: document[name] for name, want in wanted.items() if want}))
-
-
-def test_ports_of_ufm_tell_the_cables_their_rates_and_the_ports_without_a_cable():
-    links, ports = read_ufm(links=True), read_ufm(ports=True)
-    assert ports.problems == links.problems == ()
-    told = [{(frozenset(one[:2]), one.rate) for one in found.cables} for found in (links, ports)]
-    assert told[0] == told[1]
-    assert {guid: (one.kind, one.name) for guid, one in ports.devices.items()} == {
-        guid: (one.kind, one.name) for guid, one in links.devices.items()}  # fmt: skip
-    assert ports.facts[PortId(LEAF, 8)].physical == "polling"
-
-
-def drop_speeds(document):
-    for link in document["links"]:
-        link.pop("speed")
-        link["width"] = "IB_4x"
-
-
-def test_a_snapshot_has_the_links_with_the_rates_of_the_ports():
-    both = read_ufm(links=True, ports=True, change=drop_speeds)
-    assert both.problems == ()
-    assert {cable.rate for cable in both.cables} == {"4xHDR"}
-
-
 @pytest.mark.parametrize(("change", "said"), [
-    (lambda document: document["links"].pop(), "is among the ports, not among the links"),
-    (lambda document: document["ports"].__delitem__(slice(2)), "is among the links, not among the ports"),
-    (lambda document: document["ports"][0].update(peer="N/A"), "is up, and its `peer` is not told"),
-    (lambda document: document["ports"][0].pop("active_speed"), "reports no rate, its other end 4xHDR"),
-    (lambda document: document["ports"][0].pop("name"), "port 1 has no `name` such as GUID_PORT"),
-    (lambda document: document["ports"].append(document["ports"][0]), "is listed twice"),
-    (lambda document: document.update(ports={"data": document["ports"], "total_resources": 99}), "one page: 15 of 99"),
-    (lambda document: document.update(links={"message": "Session expired"}), "is not a list of links or ports"),
+    (lambda document: document["data"][0].update(peer="N/A"), "is up, and its `peer` is not told"),
+    (lambda document: document["data"][0].pop("active_speed"), "reports no rate, its other end 4xHDR"),
+    (lambda document: document["data"][0].pop("name"), "port 1 has no `name` such as GUID_PORT"),
+    (lambda document: document["data"].append(document["data"][0]), "is listed twice"),
+    (lambda document: document.update(total_resources=99), "one page: 15 of 99"),
+    (lambda document: document.update(data="Session expired"), "is not a list of ports"),
 ])  # fmt: skip
 def test_what_ufm_leaves_out_is_told(change, said):
-    problems = read_ufm(links=True, ports=True, change=change).problems
+    document = {"data": json.loads(recorded("ufm_ports.json"))}
+    change(document)
+    problems = ufm.parse(json.dumps(document)).problems
     assert any(said in problem for problem in problems), problems
 
 
-def test_a_link_is_held_against_its_own_name():
-    text = recorded("ufm_links.json").replace('"destination_port": 2,', '"destination_port": 7,', 1)
-    assert "does not match its name" in ufm.parse_resources(text).problems[0]
-
-
-def test_a_port_with_two_links_is_a_contradiction():
-    text = recorded("ufm_links.json").replace('"destination_port": 2,', '"destination_port": 1,', 1)
-    assert any("has two links" in problem for problem in ufm.parse_resources(text).problems)
-
-
-@given(st.data(), st.sampled_from(["ufm_links.json", "ufm_ports.json"]))
-def test_ufm_may_say_anything_of_a_link_or_port(data, file):
-    links = json.loads(recorded(file))
+@given(st.data())
+def test_ufm_may_say_anything_of_a_port(data):
+    links = json.loads(recorded("ufm_ports.json"))
     odd = (
         st.none()
         | st.booleans()
@@ -254,7 +205,7 @@ def test_ufm_may_say_anything_of_a_link_or_port(data, file):
     )
     links[0][data.draw(st.sampled_from(sorted(links[0])))] = data.draw(odd)
     links[1] = data.draw(odd | st.just(links[1]))
-    ufm.parse_resources(json.dumps(links))
+    ufm.parse(json.dumps(links))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def _lines(pattern: str) -> re.Pattern[str]:
 _CABLED = r'vendid=|# Topology file|(?:Switch|Ca|Rt)\s*\d+\s*"[SHR]-|\[\d+\][^"\n]*"[SHR]-'
 _PORTS = r"(?:CA|SW|RT)\s+\d+\s+\d+\s+0x[0-9a-fA-F]"
 _LINKS = r'0x[0-9a-fA-F]+\s+".*==\(|(?:CA|Switch|Router): .*:\r?$|\d+\s+\d+\[.*==\('
-_UFM = r'"(?:source|destination)_(?:guid|port)"|"peer_(?:guid|node_guid|node_name|port_dname)"|\A\s*\[\s*\]\s*\Z'
+_UFM = r'"peer_(?:guid|node_guid|node_name|port_dname)"|\A\s*\[\s*\]\s*\Z'
 _NMX = r'"(?:device_topo_info|deviceTopoInfo)"'
 _LLDP = r'"lldp"\s*:|"(?:openconfig-lldp:\w+|local-chassis)"|LocalPort +RemoteDevice|Remote Host +Remote Port'
 _NODES = "# (?:Node|Port) info:|Node Description:|0: 0x[0-9a-fA-F]{4} 0x"
@@ -44,7 +44,7 @@ FORMATS = (
     ToolFormat("ibnetdiscover -p", "assay.fabric.readers.ibnetdiscover:parse_ports", _lines(_PORTS)),
     ToolFormat("iblinkinfo -l", "assay.fabric.readers.iblinkinfo:parse", _lines(_LINKS)),
     ToolFormat("ibdiagnet2.db_csv", "assay.fabric.readers.ibdiagnet_csv:parse_db_csv", _lines(r"START_[A-Z]\w*\r?$")),
-    ToolFormat("UFM links or ports (JSON)", "assay.fabric.readers.ufm:parse_resources", re.compile(_UFM)),
+    ToolFormat("UFM ports (JSON)", "assay.fabric.readers.ufm:parse", re.compile(_UFM)),
     ToolFormat("NMX Controller topology (JSON)", "assay.fabric.readers.nmx_topology:parse", re.compile(_NMX)),
     ToolFormat("LLDP (lldpctl, SONiC, NVUE, OpenConfig)", "assay.fabric.readers.lldp:parse", re.compile(_LLDP)),
     ToolFormat(
