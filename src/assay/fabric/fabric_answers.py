@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from assay.fabric.weekly.findings import PortFinding
-from assay.fabric.weekly.peers import CableGroup
 from assay.model.facts import fact, shown
 
 if TYPE_CHECKING:
@@ -214,8 +213,6 @@ class FabricWeekAnswer:
     """What changed since the week before; null if that was not evaluated."""
     worst: Sequence[RankedPortAnswer]
     """The ports that stand out, the worst first; with any, the exit code is 1."""
-    cables: Sequence[CableGroup]
-    """The ports by their cables."""
     unjudged: Sequence[str]
     """What was not judged, such as a reading that too few scans have; with any, the exit code is 1."""
     stuck: Sequence[StuckPortAnswer]

@@ -11,9 +11,7 @@ import pytest
 from assay.fabric.health.stored_scan import parse_telemetry
 from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeekChanges, compare_weeks, evaluate_fabric_week
-from assay.fabric.weekly.peers import group_cables
 from assay.fabric.weekly.text_report import format_weekly_text, make_week_answer
-from assay.fabric.weekly.week import PortWeek, PortWeekSummary, ReadingTrend
 from assay.fabric.weekly.week_evidence import (
     StoredWeek,
     choose_week_before,
@@ -23,7 +21,6 @@ from assay.fabric.weekly.week_evidence import (
     read_week_evidence,
 )
 from assay.model.facts import to_json
-from assay.model.specs.fabric.cable import CableEnd
 from tests.support.port_facts import plant_port_facts
 
 END = datetime(2026, 11, 21, tzinfo=UTC)
@@ -104,27 +101,6 @@ def test_a_stored_week_names_those_before_it(two_weeks):
     before = [StoredWeek(END - 7 * DAY, "ab")]
     document = make_week_evidence(two_weeks[0].week, before)
     assert list_stored_weeks(document) == [*before, StoredWeek(document.at, document.digest())]
-
-
-def port(number, vendor="A", length=30.0, light=1.0, fec=2.0):
-    end = CableEnd(f"s{number}", f"0x{number:016x}", 1)
-    trends = {"light": ReadingTrend(light, light, light), "fec_bin": ReadingTrend(fec, fec, fec)}
-    return PortWeek(end, end, 0, PortWeekSummary(vendor=vendor, part="P", serial="MT2431001", trends=trends), 1, length)
-
-
-def test_a_vendor_and_a_length_that_are_worse_are_named(quiet_week):
-    ports = [port(n) for n in range(20)] + [port(n + 20, "B", 50.0, light=-1.5) for n in range(10)]
-    ports += [port(n + 30, "B", 5.0) for n in range(25)]
-    groups = {group.name: group for group in group_cables(ports, set(), quiet_week.design.limits)}
-    assert groups["B 50 m"].worse == ("received light -1.5 dBm, where the others have 1",)
-    assert [name for name, group in groups.items() if group.worse] == ["B 50 m"]
-    assert groups["A"].medians == {"light": 1.0, "fec_bin": 2.0}
-
-
-def test_the_module_s_own_length_counts_before_the_designed_one():
-    one = port(1, length=30.0)
-    assert replace(one, summary=replace(one.summary, length_m=3.0)).length_m == 3.0
-    assert one.length_m == 30.0
 
 
 def test_a_site_s_telemetry_may_have_fec_bins():

@@ -1,16 +1,14 @@
-"""Groups that stand out by chance are told from those that do not; a week is kept and read back as it was."""
+"""A week is kept and read back as it was."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from math import comb
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.weekly.peers import compute_hypergeometric_tail
 from assay.fabric.weekly.week import FabricWeek, PortWeekSummary, ReadingTrend
 from assay.fabric.weekly.week_evidence import format_week_subject, make_week_evidence, read_week_evidence
 from assay.model.errors import AssayError
@@ -23,20 +21,6 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-
-
-@given(st.data())
-def test_chance_is_that_of_drawing_from_an_urn(data):
-    of_all = data.draw(st.integers(1, 40))
-    of, bad_of_all = data.draw(st.integers(0, of_all)), data.draw(st.integers(0, of_all))
-    bad = data.draw(st.integers(max(0, of + bad_of_all - of_all), min(of, bad_of_all)))
-    ways = sum(comb(bad_of_all, one) * comb(of_all - bad_of_all, of - one) for one in range(bad, of + 1))
-    assert compute_hypergeometric_tail(bad, of, bad_of_all, of_all) == pytest.approx(ways / comb(of_all, of), rel=1e-6)
-
-
-def test_one_bad_cable_of_a_small_batch_is_chance_and_nine_of_ten_are_not():
-    assert compute_hypergeometric_tail(1, 10, 20, 1000) > 0.1
-    assert compute_hypergeometric_tail(9, 10, 20, 1000) < 1e-9
 
 
 numbers = st.floats(-100, 100).map(lambda value: round(value, 3))

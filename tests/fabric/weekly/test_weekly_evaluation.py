@@ -90,17 +90,6 @@ def test_everything_planted_is_found_in_its_place_and_nothing_else(aged):
     assert re.search(r"outlier: module temperature 71 °C, where (all|the) adapters .*have \d", said)
 
 
-def test_a_batch_whose_modules_fail_together_comes_first(week):
-    def hot_batch(world, number):
-        for node in range(1, 7):
-            plant_port_facts(
-                world, f"n{node:04}/mlx5_0", vendor="Third", part="T-1", serial=f"T25100{node:03}", temperature_c=80.0
-            )
-
-    first = evaluated(week, hot_batch, scans=2).batches[0]
-    assert (first.name, first.ports, first.standing_out, first.share) == ("Third T-1 T25100", 6, 6, 1.0)
-
-
 def test_only_the_days_asked_for_are_looked_at(quiet_week):
     assert looked_at(quiet_week, quiet_week.scans[-1], days=1).week.scans == 5
 

@@ -1,4 +1,4 @@
-"""Takes the stored scans of a week. Compares each port with its peers, finds drifts, flaps and bad batches.
+"""Takes the stored scans of a week. Compares each port with its peers, finds drifts and flaps.
 
-Gives a WeeklyEvaluation as text, JSON, evidence and a HTML page.
+Gives a WeeklyEvaluation as text, JSON and evidence.
 """

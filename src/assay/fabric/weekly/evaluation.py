@@ -38,12 +38,9 @@ from assay.fabric.weekly.peers import (
     METRICS,
     MIN_PEERS,
     PEER_SCORE,
-    CableGroup,
     Limits,
     PeerDeviation,
     compare_with_peers,
-    compute_hypergeometric_tail,
-    group_cables,
 )
 from assay.fabric.weekly.week import FabricWeek, PortWeek, list_port_weeks
 from assay.model.specs.fabric.cable import Cable, PortId
@@ -81,7 +78,6 @@ class WeeklyEvaluation:
 
     - `deviations`: how each port compares with its peers, by the metric's key.
     - `ranked`: the ports with findings, the worst first.
-    - `groups`: the ports by vendor, length and batch of cables.
     - `unknown_reasons`: what the scans could not read, and what the design does not judge.
     - `drifts`: how far each reading drifts, by port and key, where that is more than noise.
     - `unjudged`: what too few scans could read, and what no counter counts.
@@ -92,7 +88,6 @@ class WeeklyEvaluation:
     ports: tuple[PortWeek, ...]
     deviations: Mapping[str, Mapping[PortId, PeerDeviation]]
     ranked: tuple[RankedPort, ...]
-    groups: tuple[CableGroup, ...] = ()
     unknown_reasons: tuple[str, ...] = ()
     unjudged: tuple[UnjudgedPart, ...] = ()
     drifts: Drifts = field(default_factory=dict)
@@ -107,11 +102,6 @@ class WeeklyEvaluation:
     def is_whole(self) -> bool:
         """Whether all was judged that the site's tools can tell."""
         return not (self.week.doubt or self.unjudged)
-
-    @property
-    def batches(self) -> tuple[CableGroup, ...]:
-        """The batches of cables, the one with the largest share of ports that stand out first."""
-        return tuple(group for group in self.groups if group.by == "batch")
 
     @property
     def worst(self) -> tuple[RankedPort, ...]:
@@ -131,15 +121,6 @@ class WeeklyEvaluation:
     def errors(self) -> int:
         """The errors of all links together."""
         return sum(port.summary.errors for port in self.ports)
-
-    def rail(self, number: int) -> tuple[int, int, float]:
-        """Return how many ports of a rail have findings, how many ports it has, and the probability by chance."""
-        flagged = {ranked.port.end.port_id for ranked in self.ranked}
-        on_rails = [port for port in self.ports if port.rail is not None]
-        here = [port for port in on_rails if port.rail == number]
-        count, total = (sum(port.end.port_id in flagged for port in ports) for ports in (here, on_rails))
-        rails = len({port.rail for port in on_rails})
-        return count, len(here), min(1.0, rails * compute_hypergeometric_tail(count, len(here), total, len(on_rails)))
 
 
 def evaluate_fabric_week(
@@ -163,7 +144,6 @@ def evaluate_fabric_week(
             for key, of_metric in deviations.items()
         },
         ranked,
-        group_cables(ports, {each.port.end.port_id for each in ranked}, limits),
         (
             *([week.doubt[1]] if week.doubt else []),
             *map(str, unjudged),

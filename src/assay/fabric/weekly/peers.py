@@ -1,22 +1,18 @@
 """Compares each port with its peers: the ports of its rail, of its switch, and with the same module.
 
-Also whole groups of cables with each other, by vendor, length and batch: which kind is worse than the others. The
-statistics are robust: they use medians instead of means, so that a few bad values do not change them.
+The statistics are robust: they use medians instead of means, so that a few bad values do not change them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, lgamma, sqrt
+from math import sqrt
 from statistics import fmean, median
-from typing import Literal
 
-from assay.fabric.weekly.compared_readings import OUTLIER_BUDGET, READINGS, ComparedReading, find_group_bound
+from assay.fabric.weekly.compared_readings import OUTLIER_BUDGET, READINGS, find_group_bound
 from assay.fabric.weekly.week import PortWeek
-from assay.model.facts import fact
-from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.node.node_spec import MetricLimit
 
 MIN_PEERS = 8
@@ -32,7 +28,6 @@ PEER_SCORE = "peer_score"
 """The limit of a design beyond which a score stands out."""
 FULL_SCORE = 3.5
 """The score of a port that is as far from its peers as the false-alarm budget allows."""
-GroupedBy = Literal["vendor", "length", "batch"]
 ERRORS = "errors"
 
 
@@ -163,120 +158,3 @@ def _name_peer_groups(port: PortWeek) -> Iterable[str]:
         yield f"the ports of {port.end.device}"
     part = f" with {port.summary.vendor} {port.summary.part}" if port.summary.part else ""
     yield f"all {side}{part}"
-
-
-@fact
-class CableGroup:
-    """The ports with cables of one vendor, length or batch."""
-
-    by: GroupedBy
-    """What they share."""
-    name: str
-    """Which one."""
-    ports: int
-    """How many ports."""
-    standing_out: int
-    """How many of them stand out."""
-    with_errors: int
-    """How many of them have errors."""
-    chance: float
-    """The chance of so many that stand out if the group were no worse than the others, from 0 to 1."""
-    medians: Mapping[str, float]
-    """The median of each reading, by its name; the name ends with the unit."""
-    worse: tuple[str, ...] = ()
-    """Which medians are worse than those of all other ports, in words."""
-
-    @property
-    def share(self) -> float:
-        """The share of its ports that have a finding."""
-        return self.standing_out / self.ports
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.standing_out} of {self.ports} ports stand out"
-
-
-def group_cables(ports: Sequence[PortWeek], flagged: Collection[PortId], limits: Limits) -> tuple[CableGroup, ...]:
-    """Return every group: vendors, then lengths, then batches; within each those with most `flagged` ports first."""
-    groups: dict[GroupedBy, dict[str, list[PortWeek]]] = {"vendor": {}, "length": {}, "batch": {}}
-    for port in ports:
-        for by, name in _name_groups(port):
-            groups[by].setdefault(name, []).append(port)
-    made: list[CableGroup] = []
-    for by, members_of in groups.items():
-        flagged_of = {
-            name: sum(port.end.port_id in flagged for port in members) for name, members in members_of.items()
-        }
-        total, total_flagged = sum(map(len, members_of.values())), sum(flagged_of.values())
-        of_kind = [
-            CableGroup(
-                by,
-                name,
-                len(members),
-                flagged_of[name],
-                sum(port.summary.errors > 0 for port in members),
-                min(
-                    1.0,
-                    len(members_of) * compute_hypergeometric_tail(flagged_of[name], len(members), total_flagged, total),
-                ),
-                *_compare_medians(members, ports, limits),
-            )
-            for name, members in members_of.items()
-        ]
-        made += sorted(of_kind, key=lambda group: (-group.share, -group.ports, group.name))
-    return tuple(made)
-
-
-def _name_groups(port: PortWeek) -> Iterator[tuple[GroupedBy, str]]:
-    vendor = port.summary.vendor
-    if vendor:
-        yield "vendor", vendor
-        if port.length_m:
-            yield "length", f"{vendor} {port.length_m:g} m"
-        if port.summary.batch:
-            yield "batch", f"{vendor} {port.summary.part} {port.summary.batch}"
-
-
-def _compare_medians(
-    members: Sequence[PortWeek], ports: Iterable[PortWeek], limits: Limits
-) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the members' median of each reading, and which are worse than those of all other ports, in words."""
-    inside = set(map(id, members))
-    others = [port for port in ports if id(port) not in inside]
-    medians, worse = {}, []
-    for reading in READINGS:
-        own, rest = _read(members, reading), _read(others, reading)
-        if not own:
-            continue
-        medians[reading.key] = middle = median(own)
-        limit = limits.get(reading.distance_limit)
-        enough = limit and len(own) >= MIN_PEERS and len(rest) >= MIN_PEERS
-        if enough and limit and (middle - median(rest)) * reading.worse > limit.value:
-            figures = f"{format_figure(middle)} {reading.unit}, where the others have {format_figure(median(rest))}"
-            worse.append(f"{reading.name} {figures}")
-    return medians, tuple(worse)
-
-
-def _read(ports: Iterable[PortWeek], reading: ComparedReading) -> list[float]:
-    return [value for port in ports if (value := port.summary.median(reading.key)) is not None]
-
-
-def compute_hypergeometric_tail(flagged: int, size: int, total_flagged: int, total: int) -> float:
-    """Return the probability of `flagged` or more among `size`, if `total_flagged` of `total` are spread by chance.
-
-    This is the upper tail of the hypergeometric distribution: Fisher's exact test, one-sided. A caller that tests many
-    groups multiplies it by their number (Bonferroni).
-    """
-    if flagged <= 0:
-        return 1.0
-    all_ways = _log_combinations(total, size)
-    terms = (
-        exp(_log_combinations(total_flagged, count) + _log_combinations(total - total_flagged, size - count) - all_ways)
-        for count in range(flagged, min(size, total_flagged) + 1)
-        if size - count <= total - total_flagged
-    )
-    return min(1.0, sum(terms))
-
-
-def _log_combinations(total: int, taken: int) -> float:
-    """Return the logarithm of the number of ways to take so many of a total."""
-    return lgamma(total + 1) - lgamma(taken + 1) - lgamma(total - taken + 1)

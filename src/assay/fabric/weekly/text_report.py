@@ -40,7 +40,7 @@ def format_week_span(evaluation: WeeklyEvaluation) -> str:
 
 
 def format_weekly_text(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> str:
-    """Return the evaluation for people: changes, the worst ports with places and reasons, groups, what is not known."""
+    """Return the evaluation for people: changes, the worst ports with places and reasons, what is not known."""
     return "\n".join(_format_lines(evaluation, changes or WeekChanges()))
 
 
@@ -63,14 +63,6 @@ def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterato
         yield from (f"   {finding.kind}: {finding.says}" for finding in ranked.findings)
     if len(evaluation.ranked) > len(evaluation.worst):
         yield f"\n… and {len(evaluation.ranked) - len(evaluation.worst)} more; see --format json"
-    flagged = [batch for batch in evaluation.batches if batch.standing_out]
-    if flagged:
-        yield "\ncables by vendor and batch:"
-    yield from (f"  {batch}" for batch in flagged)
-    worse = [f"  {group.name}: {text}" for group in evaluation.groups for text in group.worse]
-    if worse:
-        yield "\ncables that are worse than the others, by vendor, length and batch:"
-    yield from worse
     if evaluation.unknown_reasons:
         yield "\nnot known:"
     yield from (f"  {reason}" for reason in evaluation.unknown_reasons)
@@ -101,7 +93,6 @@ def make_week_answer(evaluation: WeeklyEvaluation, changes: WeekChanges | None =
         manager_moves=[list(move) for move in week.manager_moves],
         changes=changes.make_answer() if changes else None,
         worst=[_describe_ranked(ranked) for ranked in evaluation.ranked],
-        cables=evaluation.groups,
         unjudged=[part.part for part in evaluation.unjudged],
         stuck=[
             StuckPortAnswer(

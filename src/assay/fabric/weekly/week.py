@@ -69,11 +69,6 @@ class PortWeekSummary:
     length_m: float = shown(omit=True, default=0.0)
     trends: Mapping[str, ReadingTrend] = shown(omit=True, default_factory=dict)
 
-    @property
-    def batch(self) -> str:
-        """The start of the module's serial number, which has the year and week of manufacture (`MT2447`)."""
-        return self.serial[:6]
-
     def median(self, key: str) -> float | None:
         """Return the median of a reading, None if no scan read it."""
         trend = self.trends.get(key)
@@ -180,12 +175,6 @@ class PortWeek:
     rail: int | None
     summary: PortWeekSummary
     counted_h: float
-    designed_length_m: float = 0.0
-
-    @property
-    def length_m(self) -> float:
-        """The length of the cable as its module says it, else as designed; 0 if neither is known."""
-        return self.summary.length_m or self.designed_length_m
 
     @property
     def errors_per_day(self) -> float | None:
@@ -206,7 +195,6 @@ def list_port_weeks(cables: Sequence[Cable], rails: Mapping[str, int], week: Fab
             rail_of.get(end.guid, rail_of.get(far.guid)),
             week.ports.get(end.port_id, EMPTY_SUMMARY),
             week.counted_h if end.port_id in week.ports else 0.0,
-            cable.length_m,
         )
         for cable in cables
         for end, far in ((cable.a, cable.b), (cable.b, cable.a))

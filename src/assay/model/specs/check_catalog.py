@@ -37,7 +37,6 @@ SUBJECT_KIND_OF_FIXTURE: dict[str, SubjectKind] = {
     "rail": "rail",
     "link_week": "hca",
     "switch_week": "switch",
-    "rail_week": "rail",
     "fabric_week": "fabric",
     "fabric": "fabric",
     "spec": "node",

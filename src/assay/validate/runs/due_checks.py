@@ -20,7 +20,7 @@ from assay.validate.runs.subjects import list_declared_checks, list_lacking
 EvidenceKind = Literal["node", "whole_rack", "fabric", "week", "load"]
 """The kind of evidence that a check needs."""
 FIXTURES_OF_EVIDENCE: tuple[tuple[EvidenceKind, frozenset[str]], ...] = (
-    ("week", frozenset({"link_week", "switch_week", "rail_week", "fabric_week"})),
+    ("week", frozenset({"link_week", "switch_week", "fabric_week"})),
     ("fabric", frozenset({"link", "switch", "rail", "fabric"})),
     ("whole_rack", frozenset({"whole_rack"})),
 )
