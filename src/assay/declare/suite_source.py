@@ -12,7 +12,6 @@ from assay.declare.repository.tree import MAX_FILE_BYTES, RepositoryTree
 from assay.model.units import find_unit_in_name
 
 CheckFunction = ast.FunctionDef | ast.AsyncFunctionDef
-NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 BOUND_KEYWORDS = ("at_least", "at_most", "equals")
 UNIT_PRESERVING_CALLS = ("since_last_pass", "min", "max", "abs", "round")
 """Functions whose result has the unit of their argument."""
@@ -36,15 +35,6 @@ class CheckSource:
     def lines(self) -> range:
         """The lines of the function."""
         return range(self.function.lineno, (self.function.end_lineno or 0) + 1)
-
-    @cached_property
-    def nodes(self) -> tuple[ast.AST, ...]:
-        """Every node of the function's body that is not part of a function within."""
-        inside: list[ast.AST] = list(self.function.body)
-        for node in inside:
-            if not isinstance(node, NESTED):
-                inside += ast.iter_child_nodes(node)
-        return tuple(inside)
 
 
 def list_check_sources(file: str, module: ast.Module) -> Iterator[CheckSource]:

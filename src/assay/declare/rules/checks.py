@@ -33,10 +33,7 @@ WEEK_HOURS = 168.0
 STALE_READINGS_REASON = "a node may be unread for `silence.readings_minutes`"
 EXCUSING_MARKS = {"flaky", "xfail"}
 """Marks of pytest, pytest-rerunfailures, pytest-retry and flaky that repeat a test or expect its failure."""
-BROAD_EXCEPTIONS = {"AssertionError", "BaseException", "Exception"}
 KNOWN_MARKS = ("active", "fault", "parametrize", "passive", "phase", "skip", "skipif", "usefixtures")
-VERDICT_CALLS = {"fail", "skip", "exit"}
-"""Functions of pytest that give a verdict, so an exception that ends in one of them is not lost."""
 
 
 @rule("ASY0060", "a declared check that does not exist")
@@ -206,33 +203,6 @@ def _pair_with_functions(draft: RepositoryDraft) -> Iterator[tuple[FilePosition,
             yield place, check, function
 
 
-@rule("ASY0390", "a check that returns a value")
-def returning_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """pytest ignores what a check returns, so the check would pass."""
-    for check in draft.suites.checks:
-        for node in check.nodes:
-            returned = node.value if isinstance(node, ast.Return) else None
-            is_value = returned is not None and not (isinstance(returned, ast.Constant) and returned.value is None)
-            if is_value or isinstance(node, ast.Yield | ast.YieldFrom):
-                yield RuleFinding(_at(check, node), f"{check.name} returns a value", "write `assert` before the value")
-
-
-@rule("ASY0391", "an assertion that always holds")
-def idle_assertion(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """The check cannot fail there."""
-    for check in draft.suites.checks:
-        for node in check.nodes:
-            condition = node.test if isinstance(node, ast.Assert) else None
-            is_always_true = (
-                isinstance(condition, ast.JoinedStr | ast.Lambda)
-                or (isinstance(condition, ast.Tuple) and bool(condition.elts))
-                or (isinstance(condition, ast.Constant) and bool(condition.value))
-            )
-            if is_always_true:
-                fix = "write `assert CONDITION, MESSAGE`, without brackets around both"
-                yield RuleFinding(_at(check, node), f"{check.name} asserts something that is always true", fix)
-
-
 @rule("ASY0392", "a check that is a coroutine")
 def coroutine_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """pytest does not await it, so nothing of it is judged."""
@@ -251,20 +221,6 @@ def misspelt_mark(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 if near:
                     place = (file, node.lineno, node.col_offset + 1)
                     yield RuleFinding(place, f"there is no mark {node.attr}", f"did you mean {near[0]}?")
-
-
-@rule("ASY0394", "an exception that a check swallows")
-def swallowed_exception(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """A failure, or a missing reading, ends there unseen."""
-    for check in draft.suites.checks:
-        for node in check.nodes:
-            if isinstance(node, ast.Call) and "suppress" in _names(node.func):
-                is_swallowed = any(_names(argument) & BROAD_EXCEPTIONS for argument in node.args)
-            else:
-                is_swallowed = isinstance(node, ast.ExceptHandler) and _is_swallowing(node)
-            if is_swallowed:
-                fix = "catch the one exception that you expect, or let it end the check"
-                yield RuleFinding(_at(check, node), f"{check.name} swallows every exception", fix)
 
 
 @rule("ASY0395", "two checks of one name in a module")
@@ -296,21 +252,6 @@ def _at(check: CheckSource, node: ast.AST) -> FilePosition:
 
 def _is_pytest_mark(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "mark"
-
-
-def _is_swallowing(handler: ast.ExceptHandler) -> bool:
-    if handler.type is not None and not _names(handler.type) & BROAD_EXCEPTIONS:
-        return False
-    nodes = [node for statement in handler.body for node in ast.walk(statement)]
-    gives_verdict = any(isinstance(node, ast.Call) and _names(node.func) & VERDICT_CALLS for node in nodes)
-    return not gives_verdict and not any(isinstance(node, ast.Raise | ast.Assert) for node in nodes)
-
-
-def _names(node: ast.expr) -> set[str]:
-    """Return the last part of each name in an expression."""
-    if isinstance(node, ast.Tuple):
-        return {name for element in node.elts for name in _names(element)}
-    return {node.attr} if isinstance(node, ast.Attribute) else {node.id} if isinstance(node, ast.Name) else set()
 
 
 @rule("ASY0397", "an import of what is not installed")
