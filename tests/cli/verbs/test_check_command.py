@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -118,38 +117,6 @@ def test_github_gets_at_most_fifty_annotations_and_the_number_of_the_others() ->
     told = verb.format_check_github(CheckReport(problems, 1, 1)).splitlines()
     assert len(told) == 52
     assert told[-2:] == ["14 problems more: `assay check` lists them", "1 node, 1 spec: 64 problems"]
-
-
-GCC_LINE = re.compile(r"^(.*):(\d+):(\d+):\s+(warning|error|note|info):\s+(.*)$")
-"""The pattern of VS Code's problem matcher `$gcc`; vim's and Emacs' defaults read the same form."""
-
-
-def test_an_editor_gets_every_problem_on_a_line_that_its_matcher_reads(broken: Path) -> None:
-    _add_nodes(broken, 60, "0xa088c203009a01066")
-    told = _assay("--fleet", str(broken), "--format", "editor")
-    found = [match.groups() for line in told.stdout.splitlines() if (match := GCC_LINE.match(line))]
-    assert (told.returncode, len(found), len(told.stdout.splitlines())) == (1, 61, 61)
-    file, line, column, severity, message = found[0]
-    assert (broken / file).read_text().splitlines()[int(line) - 1][int(column) - 1 :]
-    assert severity == "error"
-    assert "[ASY" in message
-    assert "→" in message
-
-
-def test_an_editor_marks_a_check_that_cannot_mean_what_it_says(broken: Path) -> None:
-    suite = broken / "suites" / "test_wrong.py"
-    suite.parent.mkdir(exist_ok=True)
-    suite.write_text(
-        "def test_width(node):\n    return node.bmc.power == 'on'\n\n\nasync def test_later(node):\n    pass\n"
-    )
-    told = _assay("--fleet", str(broken), "--format", "editor").stdout.splitlines()
-    marked = {match[2]: match[5] for line in told if (match := GCC_LINE.match(line)) and "test_wrong" in match[1]}
-    assert {"2", "5"} <= marked.keys(), told
-
-
-def test_no_problem_marks_nothing_in_an_editor() -> None:
-    run = _assay("--fleet", str(SMALLEST), "--format", "editor")
-    assert (run.returncode, run.stdout) == (0, "")
 
 
 def test_a_few_alike_problems_are_listed_one_by_one(broken: Path) -> None:

@@ -7,8 +7,6 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -103,7 +101,6 @@ def test_nodes_are_selected_as_people_name_them(
         (["--rack", "r99"], "there is no rack r99"),
         (["--state", "trage"], "there is no state trage"),
         (["--since", "soon"], "'soon' is not a duration"),
-        (["--watch", "--format", "json"], "--watch shows text"),
         (["--server", "https://127.0.0.1:1", "--rack", "r01"], "a server does not tell the racks of its nodes"),
     ],
 )
@@ -112,18 +109,3 @@ def test_what_cannot_be_shown_is_said(status: Callable[..., Result], words: list
     assert isinstance(told, AssayError)
     assert told.what == what
     assert told.fix
-
-
-def test_watching_shows_it_again_until_ctrl_c(status: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
-
-    def wait(seconds: float) -> Any:
-        waits.append(seconds)
-        if len(waits) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(status_verb, "time", SimpleNamespace(sleep=wait))  # git's readers sleep too
-    told = status("--watch", "--state", "wipe")
-    assert told.exit_code == 0
-    assert _list_nodes(told) == ["n0030", "n0030"]
-    assert told.stdout.count(" UTC\n") == len(waits) == 2

@@ -1,27 +1,19 @@
-"""`assay check`: every mistake in the inventory and the specs, with its line and a fix.
-
-With --schedulers, it asks each scheduler of the inventory about its nodes, as a pass would. It only reads.
-"""
+"""`assay check`: every mistake in the inventory and the specs, with its line and a fix."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.adapters.scheduler import SchedulerAdapter, group_by_scheduler, load_scheduler_adapter
 from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet
-from assay.model.node import Node
-from assay.model.text.lists import fold_names, format_count, format_list
-from assay.model.text.safe_text import escape_line
+from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
     from assay.declare.check import CheckReport
@@ -30,8 +22,6 @@ if TYPE_CHECKING:
 
 MAX_ANNOTATIONS = 50
 """GitHub shows ten errors and ten warnings of a step, and keeps fifty of a job."""
-GCC_SEVERITIES = {"error": "error", "warning": "warning", "notice": "note"}
-"""Our severities in the words of compilers, by which editors tell them apart."""
 
 check_app = typer.Typer(add_completion=False)
 
@@ -40,25 +30,20 @@ check_app = typer.Typer(add_completion=False)
 def check(
     fleet: FleetDir = Path(),
     format_: Annotated[
-        Literal["text", "json", "github", "editor"],
+        Literal["text", "json", "github"],
         typer.Option(
             "--format",
-            help="text for people, json for machines, github for annotations of a pull request, editor for one line"
-            " each as compilers print.",
+            help="text for people, json for machines, github for annotations of a pull request.",
             show_default=False,
         ),
     ] = "text",
     explain: Annotated[
         str, typer.Option(help="Print what a rule's code, such as ASY0011, means and why.", metavar="CODE")
     ] = "",
-    schedulers: Annotated[
-        bool, typer.Option("--schedulers", help="Then ask each scheduler about its nodes. This changes nothing.")
-    ] = False,
 ) -> None:
     """Find every mistake in the inventory and the specs.
 
-    Exit codes: 0 no mistakes, notices at most; 1 mistakes; 2 the repository cannot be read, or with --schedulers a
-    scheduler gives no answer, is too old, or does not know a node.
+    Exit codes: 0 no mistakes, notices at most; 1 mistakes; 2 the repository cannot be read.
     """
     if explain:
         typer.echo(explain_code(explain.upper()))
@@ -71,18 +56,7 @@ def check(
     report = check_repository(fleet, workspace.clock.now(), is_lab=workspace.home.is_lab)
     if text := CHECK_FORMATTERS[format_](report):
         typer.echo(text)
-    if schedulers and report.is_clean:
-        _ask_schedulers(workspace)
     sys.exit(0 if report.is_clean else 1)
-
-
-def _ask_schedulers(workspace: Workspace) -> None:
-    """Print each scheduler's answer to stderr, where it disturbs no JSON. Exits with 2 if one is not as it must be."""
-    answers = list(ask_schedulers(workspace.fleet))
-    for answer in answers:
-        typer.echo(str(answer), err=True)
-    if any(answer.trouble for answer in answers):
-        sys.exit(2)
 
 
 def explain_code(code: str) -> str:
@@ -134,24 +108,10 @@ def format_check_github(report: CheckReport) -> str:
     return "\n".join([*annotations, _format_totals(report)])
 
 
-def format_check_editor(report: CheckReport) -> str:
-    """Return every problem on one line, as GCC writes them: `file:line:column: error: message [code]`.
-
-    Vim, Emacs and VS Code (`$gcc`) know this form. Alike problems are not folded: each marks its own line.
-    """
-    lines = []
-    for problem in report.problems:
-        place = f"{escape_line(problem.file)}:{max(problem.line, 1)}:{max(problem.column, 1)}"
-        text = f"{problem.message} → {problem.fix}" if problem.fix else problem.message
-        lines.append(f"{place}: {GCC_SEVERITIES[problem.severity]}: {escape_line(text)} [{problem.code}]")
-    return "\n".join(lines)
-
-
 CHECK_FORMATTERS: dict[str, Callable[[CheckReport], str]] = {
     "text": format_check_text,
     "json": format_check_json,
     "github": format_check_github,
-    "editor": format_check_editor,
 }
 
 
@@ -168,35 +128,3 @@ def _list_details(alike: AlikeProblems) -> list[str]:
     fix = [f"→ {alike.first.fix}"] if alike.first.fix else []
     others = alike.describe_others()
     return [*fix, f"{others} (`--format json` lists all)"] if others else fix
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerAnswer:
-    """One scheduler's answer about its `nodes`; `trouble` is "" if it knows all of them."""
-
-    nodes: tuple[str, ...]
-    trouble: str = ""
-
-    def __str__(self) -> str:
-        names = format_list(fold_names(self.nodes), 4)
-        return f"{names}: {self.trouble or 'the scheduler says who uses ' + format_count(len(self.nodes), 'node')}"
-
-
-def ask_schedulers(
-    fleet: Fleet, workloads: Callable[[Node], SchedulerAdapter] = load_scheduler_adapter
-) -> Iterator[SchedulerAnswer]:
-    """Yield the answer of each scheduler, and of nodes that it does not know."""
-    groups = group_by_scheduler(fleet.nodes.values(), workloads)
-    for node, reason in groups.errors.items():
-        yield SchedulerAnswer((node,), reason)
-    for scheduler, names in groups.nodes.items():
-        try:
-            known = scheduler.read_statuses(names)
-        except AssayError as error:
-            yield SchedulerAnswer(tuple(names), str(error) + (f"\n  → {error.fix}" if error.fix else ""))
-            continue
-        if answered := tuple(name for name in names if name in known):
-            yield SchedulerAnswer(answered)
-        if strangers := tuple(name for name in names if name not in known):
-            fix = "give the node the same name in the inventory and in its scheduler"
-            yield SchedulerAnswer(strangers, f"the scheduler does not know them\n  → {fix}")

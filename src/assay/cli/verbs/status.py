@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -58,9 +54,6 @@ CSV_COLUMNS = (
 INCIDENTS_SHOWN = 2
 LISTED = 100
 """Of more nodes than this, only those that need a look are listed, after a summary."""
-WATCH_EVERY_S = 5.0
-CLEARED_SCREEN = b"\x1b[H\x1b[2J"
-"""What clears a terminal. It is written past the stream that escapes control characters."""
 
 
 @fact
@@ -215,7 +208,6 @@ def status(
         ),
     ] = "",
     lists_all: Annotated[bool, typer.Option("--all", help="List every node, also of a large fleet.")] = False,
-    watches: Annotated[bool, typer.Option("--watch", help="Show it again every five seconds, until Ctrl-C.")] = False,
     server: Server = "",
     token_file: TokenFile = None,
     ca: ServerAuthority = None,
@@ -240,29 +232,11 @@ def status(
     wanted = NodeFilter(
         frozenset(nodes or ()), frozenset(pools or ()), frozenset(racks or ()), frozenset(states or ()), span
     )
-    if watches and form != "text":
-        raise AssayError("--watch shows text", fix=f"leave --format {form} out, or call it again and again")
     if server:
         require_no_racks(wanted)
-        connection = FleetServer(server, token_file, ca)
-        show = partial(_show_server, connection, wanted, form)
+        _show_server(FleetServer(server, token_file, ca), wanted, form)
     else:
-        show = partial(_show_fleet, fleet.resolve(), wanted, form, lists_all=lists_all)
-    if watches:
-        _watch(show)
-    else:
-        show()
-
-
-def _watch(show: Callable[[], None]) -> None:
-    """Show it again and again with the time, on a cleared screen if there is one, until Ctrl-C."""
-    with suppress(KeyboardInterrupt):
-        while True:
-            if sys.stdout.isatty():
-                sys.stdout.buffer.write(CLEARED_SCREEN)
-            typer.echo(f"{SystemClock().now():%Y-%m-%d %H:%M:%S} UTC")
-            show()
-            time.sleep(WATCH_EVERY_S)
+        _show_fleet(fleet.resolve(), wanted, form, lists_all=lists_all)
 
 
 def _show_server(connection: FleetServer, wanted: NodeFilter, form: str) -> None:
