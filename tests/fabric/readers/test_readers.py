@@ -22,7 +22,6 @@ FILES = {
     "UFM ports (JSON)": "ufm_ports.json",
     "ibqueryerrors": "ibqueryerrors.txt",
     "smpquery": "smpquery.txt",
-    "ibdiagnet2.cables": "cables.txt",
 }
 """The first three, ibqueryerrors and smpquery were printed by the real tools for a simulated fabric of three
 adapters on two leaves and a spine; the others are made by hand, of the same fabric."""
@@ -34,7 +33,7 @@ ELSEWHERE = (NVLINK, LLDP)
 TOPOLOGIES = [form.name for form in FORMATS if not form.content and form.name not in ELSEWHERE]
 SINGLE = [form.name for form in FORMATS if form.content]
 KNOWN = read_port_guids(TEXTS["ibnetdiscover"])
-SEVERAL_ANSWERS = ("ibdiagnet2.cables", "smpquery")
+SEVERAL_ANSWERS = ("smpquery",)
 """Nothing in these texts says how many answers there should be; each by itself is whole or is said not to be."""
 
 
@@ -100,16 +99,6 @@ def test_other_forms_of_the_same_tool_find_the_same_cables(file):
     for index in range(len(lines)):
         rest = read_topology("\n".join(lines[:index] + lines[index + 1 :]) + "\n")
         assert rest.problems or links(rest) == links(found), lines[index]
-
-
-def test_modules_are_read_from_the_list_of_cables():
-    facts = read_tool_output(TEXTS["ibdiagnet2.cables"]).facts
-    copper, optical = (one.module for one in facts.values())
-    assert copper == {
-        "vendor": "Mellanox", "part": "MCP1650-H001E30", "serial": "MT2447VS00001", "length_m": 1.0,
-        "technology": "Copper cable- unequalized",
-    }  # fmt: skip
-    assert (optical["length_m"], optical["temperature_c"], optical["firmware"]) == (10.0, 47.0, "38.100.121")
 
 
 def test_a_topology_file_is_refused_as_a_discovery_with_what_to_do():

@@ -37,7 +37,6 @@ _UFM = r'"peer_(?:guid|node_guid|node_name|port_dname)"|\A\s*\[\s*\]\s*\Z'
 _NMX = r'"(?:device_topo_info|deviceTopoInfo)"'
 _LLDP = r'"lldp"\s*:|"(?:openconfig-lldp:\w+|local-chassis)"|LocalPort +RemoteDevice|Remote Host +Remote Port'
 _NODES = "# (?:Node|Port) info:|Node Description:|0: 0x[0-9a-fA-F]{4} 0x"
-_MODULES = r"Port=\d+ +Lid=\S+ +GUID=(?:0x)?[0-9a-fA-F]+"
 
 FORMATS = (
     ToolFormat("ibnetdiscover", "assay.fabric.readers.ibnetdiscover:parse", _lines(_CABLED)),
@@ -54,7 +53,6 @@ FORMATS = (
         "errors",
     ),
     ToolFormat("smpquery", "assay.fabric.readers.smpquery:parse", _lines(_NODES), "single nodes and ports"),
-    ToolFormat("ibdiagnet2.cables", "assay.fabric.readers.ibdiagnet_csv:parse_cables", _lines(_MODULES), "modules"),
 )
 DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 """What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""

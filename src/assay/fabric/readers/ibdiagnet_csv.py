@@ -1,4 +1,4 @@
-"""Reads what ibdiagnet2 writes: the sections of `ibdiagnet2.db_csv`, and the modules of `ibdiagnet2.cables`."""
+"""Reads the sections of `ibdiagnet2.db_csv`, which ibdiagnet2 writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from assay.fabric.health.counters import decode_register
 from assay.fabric.lazy_discovery import read_system
 from assay.fabric.link_words import PHYSICAL_NUMBERS, STATE_NUMBERS, rate_from_bits
 from assay.fabric.readers.link_end_matching import check_has_cables, format_port
-from assay.fabric.readers.tool_text import find_stderr_problems, number_lines
+from assay.fabric.readers.tool_text import find_stderr_problems
 from assay.model.specs.fabric.cable import DeviceKind, PortId, normalize_guid
 from assay.model.specs.fabric.design_parts import FULL_MEMBER_BIT
 
@@ -48,12 +48,6 @@ BER = {"raw": ("field12", "field13"), "effective": ("field14", "field15"), "symb
 NEEDED = ("NODES", "PORTS", "LINKS")
 READ = (*NEEDED, "CABLE_INFO", "PM_INFO", "PHY_DB16", "PKEY", "PORT_HIERARCHY_INFO", "TEMP_SENSING")
 KINDS: dict[int, DeviceKind] = {1: "hca", 2: "switch", 3: "router"}
-PORT = re.compile(r"Port=([0-9]{1,5}) +Lid=\S+ +GUID=(?:0x)?([0-9a-fA-F]{1,16})\b")
-FIELD = re.compile(r"([A-Za-z][\w ,/()#.-]*?)\s*:\s*(.*)")
-MODULE_TEXTS = {"Vendor": "vendor", "PN": "part", "SN": "serial", "FW Version": "firmware", "Type": "technology"}
-MODULE_NUMBERS = {"Length": "length_m", "Temperature": "temperature_c"}
-"""The fields of `ibdiagnet2.cables`, and PortFacts' names for them."""
-NUMBER = re.compile(r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(?:m|C|°C)?(?=\s|$)")
 
 
 class UnreadableCell(ValueError):
@@ -352,58 +346,3 @@ def _find_contradictions(
         *(LocalProblem(f"{guid} is not among the nodes", guid) for guid in sorted(named - devices.keys())),
         *(LocalProblem(f"no port of {guid} is listed", guid) for guid in sorted(devices.keys() - listed)),
     ]
-
-
-def parse_cables(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read the modules. Never raises: `problems` names what cannot be read.
-
-    ```
-    file   = { rule  "Port=" n "Lid=" lid "GUID=" guid "Port Name=" name  rule  { field } }
-    rule   = "---…";  field = name ":" text
-    ```
-
-    Fields read: Vendor, PN, SN, FW Version, Type, Length (metres) and Temperature (°C). "N/A" and an empty text are no
-    value. The file has no cable's other end, so it describes no fabric. GUID is that of the port, which on ConnectX and
-    Quantum devices is the node's.
-    Source: NVIDIA ibdiagnet InfiniBand Fabric Diagnostic Tool User Manual, Cable Diagnostics.
-    """
-    problems = find_stderr_problems(stderr)
-    fields: dict[PortId, dict[str, str]] = {}
-    here: PortId | None = None
-    for number, line in number_lines(text):
-        if match := PORT.match(line):
-            here = PortId(normalize_guid(match[2]), int(match[1]))
-            if here in fields:
-                problems.append(f"line {number}: {format_port(here)} is listed twice")
-            fields[here] = {}
-        elif (field := FIELD.fullmatch(line)) and not here:
-            if field[1] in MODULE_TEXTS or field[1] in MODULE_NUMBERS:
-                problems.append(f"line {number}: no port has this {field[1]}")
-        elif field and here:
-            if field[1] in fields[here]:
-                problems.append(f"line {number}: {format_port(here)} has {field[1]} twice")
-            fields[here][field[1]] = field[2].strip()
-        elif line and here and not line.startswith(("-", "#")):
-            problems.append(f"line {number} cannot be read: {line[:80]!r}")
-    problems += _find_lost_lines(fields)
-    facts = {port: PortFacts(port, module=module) for port, own in fields.items() if (module := _make_module(own))}
-    return FabricDiscovery([], {}, tuple(problems), facts)
-
-
-def _find_lost_lines(fields: Mapping[PortId, Mapping[str, str]]) -> Iterator[str]:
-    """Yield each port that lacks a field which another has: all modules of a file have the same ones."""
-    every = {name for own in fields.values() for name in own if name in MODULE_TEXTS or name in MODULE_NUMBERS}
-    for port, own in fields.items():
-        if lost := sorted(every - own.keys()):
-            yield f"{format_port(port)} has no {', '.join(lost)}"
-    if not every:
-        yield "no module is listed"
-
-
-def _make_module(fields: Mapping[str, str]) -> dict[str, ModuleValue]:
-    known = {name: text for name, text in fields.items() if text not in ("", "N/A", "NA")}
-    module: dict[str, ModuleValue] = {ours: known[theirs] for theirs, ours in MODULE_TEXTS.items() if theirs in known}
-    for theirs, ours in MODULE_NUMBERS.items():
-        if match := NUMBER.match(known.get(theirs, "")):
-            module[ours] = float(match[1])
-    return module
