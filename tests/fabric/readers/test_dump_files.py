@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import lzma
 
 import pytest
 
@@ -15,8 +14,8 @@ TEXT = '[1]\t"H-00a0"[1]\t# "größe"\n'
 
 @pytest.mark.parametrize(
     "content",
-    [TEXT.encode(), TEXT.replace("\n", "\r\n").encode(), TEXT.encode("utf-16"), gzip.compress(TEXT.encode())],
-    ids=["plain", "line ends of DOS", "PowerShell's redirection", "gzip"],
+    [TEXT.encode(), TEXT.replace("\n", "\r\n").encode(), gzip.compress(TEXT.encode())],
+    ids=["plain", "line ends of DOS", "gzip"],
 )
 def test_a_saved_text_is_read(tmp_path, content):
     file = tmp_path / "fabric"
@@ -58,7 +57,7 @@ def test_a_small_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch)
         (b"\n<!DOCTYPE html><html>", "a web page"),
         (b"%PDF-1.7", "a PDF document"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1rest", "an old Excel workbook"),
-        (lzma.compress(b"%PDF-1.7"), "a PDF document"),
+        (gzip.compress(b"%PDF-1.7"), "a PDF document"),
     ],
     ids=["workbook", "login page", "PDF", "old workbook", "packed PDF"],
 )
@@ -71,5 +70,5 @@ def test_a_file_that_is_no_text_is_named_for_what_it_is(tmp_path, content, what)
 
 
 def test_stdin_is_decoded_like_a_file(monkeypatch, tmp_path):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode("utf-16"))))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(TEXT.encode()))))
     assert read_dump(tmp_path.__class__("-")) == TEXT

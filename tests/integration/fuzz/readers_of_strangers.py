@@ -306,7 +306,7 @@ READERS = {
             *("ilo.txt", "ribcl.xml", "hplog.txt"),
         ],
     ),
-    "packed-logs": Reader(packed_logs, "assay.observe.logs.log_reader", ["dmesg.zst", "dmesg.xz", "dmesg.txt"]),
+    "packed-logs": Reader(packed_logs, "assay.observe.logs.log_reader", ["dmesg.txt"]),
     "log-lines": Reader(log_lines, "assay.observe.logs.line_envelope", ["rfc5424.txt", "cri.txt", "dmesg.txt"]),
     "kmsg": Reader(kmsg, "assay.node.probe.kernel_log", ["kmsg.txt"]),
     "load-tools": Reader(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import json
-import lzma
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -18,8 +16,7 @@ from assay.model.errors import AssayError
 from tests.support.log_spellings.carriers import COMPRESSIONS
 from tests.support.places import ROOT
 
-PACKINGS = {**COMPRESSIONS, "bzip2": lambda content: bz2.compress(content, 1)}  # in small blocks
-del PACKINGS["plain"]
+PACKINGS = {name: pack for name, pack in COMPRESSIONS.items() if name != "plain"}
 XID = "[    9.500000] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"
 
 
@@ -86,9 +83,3 @@ def test_a_cut_log_of_no_known_form_is_told_as_cut(tmp_path):
     assert "is no log that I can read; it begins with '['; its gzip data break off" in str(
         run(tmp_path / "log").exception
     )
-
-
-def test_a_cut_around_another_packing_is_told_once(tmp_path):
-    packed = lzma.compress(gzip.compress((XID + CALM).encode()))
-    (tmp_path / "log").write_bytes(packed[: len(packed) // 2])
-    assert "read in part only: its xz data break off\n" in run(tmp_path / "log").stdout

@@ -35,7 +35,7 @@ NO_TEXTS = (
 def read_dump(dump: Path) -> str:
     """Return the text of a file, or of stdin for "-", with line feeds as line ends.
 
-    Packed files and UTF-16 are read too. Raises AssayError for a file that cannot be read, or that is no text.
+    A file of gzip is read too. Raises AssayError for a file that cannot be read, or that is no text.
     """
     if str(dump) == "-":
         stdin = getattr(sys.stdin, "buffer", None)

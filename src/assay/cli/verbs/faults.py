@@ -74,7 +74,9 @@ faults_app = typer.Typer(add_completion=False)
 def faults(
     file: Annotated[
         str,
-        typer.Argument(metavar="[FILE]", help="The log, plain or packed. - is standard input.", show_default=False),
+        typer.Argument(
+            metavar="[FILE]", help="The log, plain or packed (gzip). - is standard input.", show_default=False
+        ),
     ] = "",
     unknown: Annotated[
         bool, typer.Option("--unknown", help="List the errors on the fleet's nodes that no class has.")

@@ -210,7 +210,7 @@ class LogReader:
 def open_log(name: str) -> Iterator[tuple[LogText, datetime]]:
     """Open a log by its path, `-` for standard input; yield its text as UTF-8, and when it was last written.
 
-    gzip, bzip2, xz and zstd are unpacked. Raises AssayError where the log cannot be read.
+    A file of gzip is unpacked. Raises AssayError where the log cannot be read.
     """
     where = "standard input" if name == "-" else name
     try:
