@@ -303,7 +303,7 @@ READERS = {
         "assay.observe.logs",
         [
             *("sel.txt", "sel-v.txt", "ipmi-sel.csv", "racadm.txt", "lclog.txt"),
-            *("ilo.txt", "ribcl.xml", "hplog.txt"),
+            *("ribcl.xml", "hplog.txt"),
         ],
     ),
     "packed-logs": Reader(packed_logs, "assay.observe.logs.log_reader", ["dmesg.txt"]),

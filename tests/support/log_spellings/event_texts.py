@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-INDENT = "\n" + 17 * " "
-"""How an iLO's shell breaks a long line."""
 START = datetime.fromisoformat("2026-11-21T18:00")
 
 
@@ -137,12 +135,6 @@ PRINTED = {
         _free(",", "ID,Date,Time,Name,Type,Event", lambda event: [*_named(event), event.free_words]), never_over=True
     ),
     "ipmi-sel-csv-state": Printed(_free(",", "ID,Date,Time,Name,Type,State,Event", _with_state)),
-    "ipmi-sel-legacy": Printed(
-        _each(
-            lambda number, event: f"{number}:{event.at:%d-%b-%Y %H:%M:%S}:{' '.join(event.sensor)}:{event.free_words}"
-        ),
-        never_over=True,
-    ),
     "racadm-getsel": Printed(
         _each(
             lambda number, event: (
@@ -160,15 +152,5 @@ PRINTED = {
                 f"FQDD            = {event.sensor[1]}\n{'-' * 80}"
             )
         )(events[::-1])
-    ),
-    "ilo-shell": Printed(
-        _each(
-            lambda number, event: (
-                f"</>hpiLO-> show /system1/log1/record{number}\nstatus=0\n{event.at:%a %b %d %H:%M:%S %Y}\n\n"
-                f"/system1/log1/record{number}\n  Targets\n  Properties\n    number={number}\n"
-                f"    severity={_hp(event.level)}\n    date={event.at:%m/%d/%Y}\n    time={event.at:%H:%M}\n"
-                f"    description={event.vendor_words.replace(' ', INDENT, 1)}\n  Verbs\n"
-            )
-        )
     ),
 }

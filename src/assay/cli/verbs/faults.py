@@ -87,7 +87,7 @@ def faults(
     """Find the faults in a kernel log or in a BMC's event log, by the fault catalogue.
 
     Kernel logs: dmesg, journalctl, syslog, and whatever wraps their lines (JSON, containers, several hosts).
-    Event logs: ipmitool sel, ipmi-sel, racadm, iLO, Redfish. The format is detected.
+    Event logs: ipmitool sel, ipmi-sel, racadm, Redfish. The format is detected.
 
     Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log is empty or cannot be read to its
     end, or a line in it names a fault that cannot be counted, is of another log, or is an error that nobody judged.

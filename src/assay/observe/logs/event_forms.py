@@ -1,7 +1,7 @@
 """The forms of a BMC's event log as text: tables, and one block of `name: value` lines for each entry.
 
-Tables are of `ipmitool sel list`, `elist` and `-c`, and of FreeIPMI's `ipmi-sel` in all its layouts; blocks of
-`ipmitool -v`, racadm, and the shell of an iLO. `EventRows` takes such rows out of another text in which they stand.
+Tables are of `ipmitool sel list`, `elist` and `-c`, and of FreeIPMI's `ipmi-sel`; blocks of
+`ipmitool -v` and racadm. `EventRows` takes such rows out of another text in which they stand.
 """
 
 from __future__ import annotations
@@ -43,10 +43,6 @@ WHOLE_EVENTS = (
 
 A last row with one of them, or with one that stood in the log before, is whole also without the end of its line.
 """
-LEGACY = re.compile(
-    r"(?P<id>\d+):(?:(?P<date>\d{1,2}-[A-Z][a-z]{2}-\d{4}) (?P<clock>[\d:]{8})|PostInit PostInit|PreInit PreInit)"
-    r":(?P<sensor>[^:]*):(?P<event>.*)"
-)
 Fields = Mapping[str, str]
 DAY_AND_CLOCK = re.compile(r"(?P<date>.*?\d{1,4}\D{1,3}\d{1,4})[ T]+(?P<clock>\d{1,2}\D{1,3}\d\d.*)$")
 DATE_BEGINS = re.compile(r"\d|[A-Z][a-z]{2}[ -]")
@@ -58,9 +54,7 @@ LOCATION = re.compile(
     r"|\b(?P<unit>(?i:power supply|PSU|CPU|processor|fan|drive|disk|DIMM)[ _]?[A-Z]?\d{1,3}[A-Z]?)\b"
 )
 """How racadm names a part within a sentence: `at location(s) DIMM_A1`, `power supply 1`."""
-QUIET = re.compile(
-    r"[-=_*\s]+$|\s*(Targets|Properties|Verbs|cd |show|status|</>|racadm|[A-Z][a-z]{2} [A-Z][a-z]{2} )|hpiLO->"
-)
+QUIET = re.compile(r"[-=_*\s]+$|\s*racadm")
 """Lines between the entries that say nothing."""
 ROW = re.compile(
     rb"^[ \t>|*`]{0,20}(?P<row>(?:[A-Za-z][\w.-]{0,63}: +)?"
@@ -246,26 +240,6 @@ def _mark_cut(entry: TextEntry, line: str, is_cut: bool) -> TextEntry | UnreadLi
     return entry._replace(is_cut=True) if ", " in entry.text else UnreadLine(line, is_entry=True)
 
 
-class LegacySelTable:
-    """`ipmi-sel --legacy-output`: `11:21-Nov-2026 18:01:00:Power Supply PS1:Power Supply Failure detected`."""
-
-    name = "ipmi-sel --legacy-output"
-
-    def counts_lines(self, sample: Sequence[str]) -> int:
-        """Return how many lines are entries."""
-        return sum(LEGACY.match(line) is not None for line in sample)
-
-    def read_entries(self, lines: Iterable[str]) -> Iterator[TextEntry | UnreadLine]:
-        """Yield the entries."""
-        for line in lines:
-            if entry := LEGACY.match(line):
-                event = ", ".join(word.strip() for word in entry["event"].split(":"))
-                text = join_words(entry["sensor"].strip(), event)
-                yield TextEntry(entry["id"], text, entry["date"] or "", entry["clock"] or "", part=entry["sensor"])
-            else:
-                yield UnreadLine(line)
-
-
 @dataclass(frozen=True)
 class RecordForm:
     """One tool's blocks. `begins` matches the first line of an entry; `read` makes an entry of its fields.
@@ -363,21 +337,10 @@ def _read_lifecycle_log(fields: Fields) -> TextEntry:
     return entry._replace(message_id=fields.get("message id", ""), part=fields.get("fqdd", ""))
 
 
-def _read_ilo_record(fields: Fields) -> TextEntry:
-    return TextEntry.with_severity(
-        fields.get("severity", ""),
-        fields.get("number", ""),
-        fields.get("description", ""),
-        fields.get("date", ""),
-        fields.get("time", ""),
-    )
-
-
 RECORD_FORMS = (
     RecordForm("ipmitool -v sel list", re.compile(r"\s*SEL Record ID\s*:"), ":", _read_ipmitool_record),
     RecordForm("racadm getsel", re.compile(r"\s*Record:\s*\d+\s*$"), ":", _read_racadm_sel),
     RecordForm("racadm lclog view", re.compile(r"\s*SeqNumber\s*="), "=", _read_lifecycle_log),
-    RecordForm("iLO show /system1/log1", re.compile(r"\s*/system1/log1/record\d+\s*$"), "=", _read_ilo_record),
 )
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.text.lists import NODE_SET
-from assay.observe.logs.event_forms import RECORD_FORMS, LegacySelTable, SelTable, TextEntry, TextForm, UnreadLine
+from assay.observe.logs.event_forms import RECORD_FORMS, SelTable, TextEntry, TextForm, UnreadLine
 from assay.observe.logs.line_envelope import MONTHS, ZONE_HOURS
 
 NAMED_MONTH = re.compile(rf"\b({'|'.join(MONTHS)})[a-z]*\b", re.IGNORECASE)
@@ -30,7 +30,6 @@ PARTS_OF_A_DATE = 3
 TEXT_FORMS: Sequence[TextForm] = (
     SelTable("ipmitool sel list, ipmi-sel", "|"),
     SelTable("ipmitool -c sel list, ipmi-sel --comma-separated-output", ","),
-    LegacySelTable(),
     *RECORD_FORMS,
 )
 MIN_SHARE = 0.5

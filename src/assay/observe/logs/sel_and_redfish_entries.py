@@ -18,7 +18,7 @@ from assay.observe.logs.record_forms import DOCUMENT_START
 
 MAY_BE_EVENT_TEXT = re.compile(
     rb"(?:[A-Za-z0-9][\w.,\[\]/-]*: )?"
-    rb"\s*(?:[0-9a-fA-F]{1,8}\s*[|,:]|ID\b|SEL |Record:|SeqNumber|/system1/)"
+    rb"\s*(?:[0-9a-fA-F]{1,8}\s*[|,:]|ID\b|SEL |Record:|SeqNumber)"
 )
 """How lines of event logs as text begin, perhaps behind a host.
 
@@ -30,9 +30,9 @@ MAX_LOG_BYTES = 256 * 1024 * 1024
 
 
 class SelForm:
-    """An event log as text: of ipmitool, FreeIPMI, racadm or an iLO."""
+    """An event log as text: of ipmitool, FreeIPMI or racadm."""
 
-    name = "event logs as text (ipmitool sel list, ipmi-sel, racadm, iLO)"
+    name = "event logs as text (ipmitool sel list, ipmi-sel, racadm)"
     is_bmc_log = True
 
     def rate(self, sample: Sequence[bytes]) -> float:
