@@ -101,6 +101,8 @@ PERSON_RULE = "person"
 """The rule name in decisions on a person's request."""
 ROLLOUT_RULE = "rollout"
 """The rule name in decisions on the order of a rollout."""
+REPLACEMENT_RULE = "replacement"
+"""The rule name in decisions by which a spare takes the place of a node that is out for too long."""
 HELD_RULE = "held-back"
 """The rule name of a decision that only cordons a node, while the breaker or a limit holds back its answer."""
 STATE_CAUSE = "state"
@@ -132,7 +134,8 @@ class DecisionCause:
 
     Its kind is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
     faults (the ids of further faults, with spaces between), deadline, certified, effect, decision, known (the issue
-    that excuses a failure), flapping, repeated, lemon, burn-in, setting (id: its path in the spec). Reasons that held
+    that excuses a failure), flapping, repeated, lemon, burn-in, setting (id: its path in the spec), replaced
+    (the stay of a node whose place a spare takes), pool. Reasons that held
     something back have the kind person, profile, limit, breaker, foreign, jobs, pause, trust (id: the step and the
     actions), age or machine. The order of a rollout has the kind rollout, a person's yes the kind approved.
     """
@@ -151,12 +154,22 @@ class DecisionCause:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplacedNode:
+    """The node whose place a spare takes, its serial number, and since when it has been out (ISO 8601 UTC)."""
+
+    node: str
+    serial: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """`node` goes from `from_state` to `to_state` by `rule` (`file:line name`), for the reasons in `causes`.
 
     `id` derives from the node, its stay in `from_state` and the causes, not from the time: the same causes give one
     decision. `timing: pending` waits for the node to be idle, `record` moves nothing. `blockers` lists what a pending
     decision waits for, or (remedy `wait`) what held a move back. Remedy `ticket` asks for a technician.
+    `replaces`: whose place `node` takes.
     """
 
     id: str
@@ -168,3 +181,4 @@ class Decision:
     remedy: str = ""
     causes: tuple[DecisionCause, ...] = ()
     blockers: tuple[str, ...] = ()
+    replaces: ReplacedNode | None = None

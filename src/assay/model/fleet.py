@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from assay.model.errors import AssayError
-from assay.model.node import Node
+from assay.model.node import Node, list_capacities
 from assay.model.outcome import CheckSubject
 
 if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.management_profile import ManagementProfile
     from assay.model.specs.monitoring import Monitoring
     from assay.model.specs.node.node_spec import NodeSpec
+    from assay.model.specs.node_settings import PoolCapacity
     from assay.model.specs.provisioning import Provisioning
     from assay.model.specs.schedules import Schedules
     from assay.model.specs.technician_work import Checklists
@@ -267,6 +268,11 @@ class Fleet:
     def list_golden_values(self, spec: str, kind: GoldenKind) -> list[tuple[GoldenKey, dict[str, DigestRuns]]]:
         """Return what of the golden digests of a kind decides about a verdict."""
         return [(golden.computed_by, golden.digests) for golden in self.list_golden(spec) if golden.of_kind == kind]
+
+    @cached_property
+    def capacities(self) -> Mapping[str, PoolCapacity]:
+        """What each pool delivers, by pool; of those that declare it."""
+        return list_capacities(self.nodes.values())
 
     def nodes_in_pool(self, name: str) -> list[Node]:
         """Return the nodes of a pool, in inventory order."""

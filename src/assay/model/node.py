@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loads pydantic: modules that only pass nodes on start faster without it
-    from assay.model.specs.node_settings import NodeSettings
+    from assay.model.specs.node_settings import NodeSettings, PoolCapacity
 
 
 @cache
@@ -57,3 +58,8 @@ class Node:
     def subject(self) -> str:
         """The node's subject id, `h100-a/n0007`."""
         return f"{self.pool}/{self.name}"
+
+
+def list_capacities(nodes: Iterable[Node]) -> dict[str, PoolCapacity]:
+    """Return what pools deliver, by pool; of those that declare it."""
+    return {node.pool: node.settings.capacity for node in nodes if node.settings.capacity}

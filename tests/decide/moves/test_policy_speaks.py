@@ -61,7 +61,7 @@ def test_the_default_policy_draws_the_states_of_the_design(policy):
     assert set(policy.states) == {
         *("discovered", "initializing", "onboard", "seatrial", "zap", "zapfail", "test", "production"),
         *("production-reboot", "production-powercycle-test", "draining", "triage", "debug"),
-        *("rma", "retired", "confirmation", "wipe", "cordoned", "production-netboot"),
+        *("rma", "retired", "confirmation", "wipe", "cordoned", "spare", "production-netboot"),
         *("powered-off", "production-poweron"),
     }
     assert policy.has_edge("zap", "zapfail")

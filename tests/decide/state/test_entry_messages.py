@@ -67,6 +67,11 @@ LINES = [
     ),
     ("transition", {"from": "triage", "to": "debug", "decision": ID}, "triage → debug: certified by bob: reseated"),
     ("decision.withdrawn", {"decision": ID, "reason": "its cause is gone"}, "no longer waits: its cause is gone"),
+    (
+        "node.replaced",
+        {"pool": "a", "serial": "S3", "by": "n15", "by_serial": "S15", "since": "", "decision": "d"},
+        "n15 (S15) takes the place of this node (S3) in pool a",
+    ),
     ("node.renamed", {"serial": "S3", "from": "n0003", "pool": "h100-a"}, "the machine S3 was n0003"),
     ("node.left", {"to": "n0103"}, "its machine is n0103 now"),
     ("observe.failed", {"channel": "bmc", "reason": "no answer"}, "bmc did not answer: no answer"),

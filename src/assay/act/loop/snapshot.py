@@ -369,6 +369,7 @@ class FleetSnapshotCache:
             trust=fleet.trust,
             refused_zaps=self._refused_zaps,
             fault_weeks=self._fault_weeks,
+            capacities=fleet.capacities,
         )
 
     def _get_roster(self) -> NodeRoster:

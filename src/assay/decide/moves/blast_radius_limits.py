@@ -126,21 +126,20 @@ def is_in_service(policy: LifecyclePolicy, node_state: NodeState) -> bool:
 def is_out_of_service(policy: LifecyclePolicy, node_state: NodeState) -> bool:
     """Whether automation took the node out of service, or cordoned it for a pending decision or a correction.
 
-    It counts wherever it is now, until it serves again, is retired, or a person moves it. A node that failed its
-    burn-in does not count: it has not served since it was last brought up.
+    It counts wherever it is now, until it serves again, is a spare, is retired, or a person moves it. A node that
+    failed its burn-in does not count: it has not served since it was last brought up.
     """
     if is_in_service(policy, node_state):
         if node_state.pending is None:
             correction = find_open_correction(node_state)
             return correction is not None and correction.needs_idle
         return holds_out_of_service(policy, node_state.pending.rule)
-    if policy.states[node_state.state].final:
+    if policy.states[node_state.state].final or policy.states[node_state.state].spare:
         return False
     for move in reversed(node_state.transitions):
-        if move.is_order:
-            return False
-        if (origin := policy.states.get(move.origin)) and origin.in_service:
-            return True
+        origin = policy.states.get(move.origin)
+        if move.is_order or (origin and (origin.in_service or origin.spare)):
+            return not move.is_order and origin is not None and origin.in_service
     return False
 
 

@@ -164,7 +164,7 @@ class ShortRack:
 
 def find_rack_companions(policy: LifecyclePolicy, nodes: Iterable[Node], changed: Iterable[Node]) -> set[str]:
     """Return the names of all nodes in the racks of changed nodes, for racks that are one machine."""
-    rules = _map_rules_by_spec(policy)
+    rules = map_rack_rules(policy)
     racks = {node.rack_place for node in changed if node.spec in rules} if rules else set()
     return {node.name for node in nodes if node.rack_place in racks} if racks else set()
 
@@ -176,7 +176,7 @@ def find_short_racks(
 
     `is_held_back` says of a fault whether the breaker is about to hold it back. Such a fault breaks no node.
     """
-    rules = _map_rules_by_spec(snapshot.policy)
+    rules = map_rack_rules(snapshot.policy)
     racks: dict[tuple[RackPlace, str], list[NodeSnapshot]] = defaultdict(list)
     for view in snapshot.nodes if rules else ():
         if name := rules.get(view.node.spec):
@@ -196,7 +196,7 @@ def propose_rack_cordon(policy: LifecyclePolicy, view: NodeSnapshot, short: Shor
     yield Proposal(state, "pending", name, name, causes, remedy="cordon", takes_out=True, blockers=blockers)
 
 
-def _map_rules_by_spec(policy: LifecyclePolicy) -> dict[str, str]:
+def map_rack_rules(policy: LifecyclePolicy) -> dict[str, str]:
     """Return the rule for the racks of each node spec: the first that names the spec."""
     return {spec: name for name, rule in reversed(policy.racks.items()) for spec in rule.node_specs}
 

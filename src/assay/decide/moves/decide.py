@@ -25,6 +25,7 @@ from assay.decide.moves.manual_moves import (
 from assay.decide.moves.proposals import Proposal, find_foreign_hold, grant_proposal, refuse_proposal
 from assay.decide.moves.proposed_exits import propose_transitions
 from assay.decide.moves.remedy_ladder import propose_flapping_escalation
+from assay.decide.moves.replacements import PoolPlaces, PoolStanding, Swap, find_swaps, judge_pools, propose_replacement
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.trust.gate import ask_trust
 from assay.model.decision import CONFIGURE_IDLE, FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
@@ -108,6 +109,21 @@ class _PassBounds:
         return LimitCapacity(self._snapshot)
 
     @cached_property
+    def pools(self) -> Mapping[str, PoolStanding]:
+        """How each pool stands that declares its capacity."""
+        return judge_pools(self._snapshot)
+
+    @cached_property
+    def places(self) -> PoolPlaces:
+        """The places that pools have in service."""
+        return PoolPlaces(self._snapshot.policy, self.pools)
+
+    @cached_property
+    def swaps(self) -> Mapping[str, Swap]:
+        """The spares that come into service, by name."""
+        return find_swaps(self._snapshot, self.pools)
+
+    @cached_property
     def corrections_left(self) -> int:
         """How many corrections may still begin in this hour."""
         hour_ago = format_time(self._snapshot.now - hours(1))
@@ -163,11 +179,13 @@ def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBound
     or if the profile lets no fault move the node.
     """
     is_blocked = False
-    for proposal in _collect_proposals(snapshot, view, bounds.short_racks.get(view.node.rack_place)):
+    for proposal in _collect_proposals(snapshot, view, bounds):
         if proposal.timing == "record":
             yield _decide_record(snapshot, view, proposal, bounds)
             continue
-        move, blockers = _resolve_timing(view, proposal)
+        timed, blockers = _resolve_timing(view, proposal)
+        if (move := bounds.places.direct(view, timed)) is None:
+            continue
         pending = view.node_state.pending
         is_pending = move.timing == "pending" and pending is not None and pending.to == move.to
         if is_pending and move.rule_name != FLAPPING_RULE:
@@ -177,6 +195,7 @@ def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBound
         decision = _grant_or_refuse(snapshot, view, move, blockers, bounds)
         yield decision
         if decision.timing != "record":
+            bounds.places.take(view, decision.to_state, decision.timing)
             return
         if cordon := held_answers.cordon_refused_node(snapshot, view, move, decision, bounds.capacity):
             yield cordon
@@ -195,13 +214,12 @@ def _blocks_others(snapshot: FleetSnapshot, view: NodeSnapshot, move: Proposal) 
     return move.rule_name != PERSON_RULE and (not move.takes_out or view.profile.acts_on_faults)
 
 
-def _collect_proposals(
-    snapshot: FleetSnapshot, view: NodeSnapshot, short: cordons.ShortRack | None
-) -> Iterator[Proposal]:
+def _collect_proposals(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBounds) -> Iterator[Proposal]:
     """Yield every proposal for a node, in order of precedence.
 
     A pending decision that lost its cause is withdrawn first, so later proposals no longer see it.
     """
+    short = bounds.short_racks.get(view.node.rack_place)
     yield from propose_known_issue_records(snapshot, view)
     yield from propose_hold_actions(snapshot, view)
     yield from propose_pending_changes(snapshot, view, short)
@@ -211,6 +229,8 @@ def _collect_proposals(
     yield from propose_manual_move(snapshot, view)
     yield from fault_remedies.propose_fault_remedies(snapshot, view)
     yield from propose_transitions(snapshot, view)
+    if view.node_state.state == snapshot.policy.spare_state and (swap := bounds.swaps.get(view.name)):
+        yield propose_replacement(snapshot, swap)
     yield from cordons.propose_rack_cordon(snapshot.policy, view, short)
     yield from propose_recordon(snapshot, view)
 

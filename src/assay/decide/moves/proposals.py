@@ -21,6 +21,7 @@ from assay.model.decision import (
     Decision,
     DecisionCause,
     DecisionTiming,
+    ReplacedNode,
 )
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -34,7 +35,7 @@ class Proposal:
     `policy_path` and `rule_name` name the part of the policy that proposes it. `identity_keys` distinguish it from the
     next proposal of the same rule in the same stay. `takes_out` marks a proposal because of a fault: limits and breaker
     may hold it back. `is_deadline` marks a proposal because of a deadline only. `blockers` are what it waits for
-    besides jobs.
+    besides jobs. `replaces`: the node whose place a spare takes.
     """
 
     to: str
@@ -47,6 +48,7 @@ class Proposal:
     takes_out: bool = False
     is_deadline: bool = False
     blockers: tuple[str, ...] = ()
+    replaces: ReplacedNode | None = None
 
 
 def grant_proposal(
@@ -63,6 +65,7 @@ def grant_proposal(
         remedy=proposal.remedy,
         causes=proposal.causes,
         blockers=tuple(blockers),
+        replaces=proposal.replaces,
     )
 
 

@@ -155,7 +155,7 @@ def _passes(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
         return None
     if (state.until_idle and not is_empty(view)) or describe_missing_burn_in(snapshot, view):
         return None
-    proofs = (*(_make_phase_cause(result) for result in results), *list_good_burn_in(view))
+    proofs = (*(make_phase_cause(result) for result in results), *list_good_burn_in(view))
     causes = proofs or (_make_arrival_cause(snapshot, view),)
     path, name = f"states.{node_state.state}.pass_to", f"{node_state.state}-passes"
     return Proposal(state.pass_to, "immediate", path, name, causes)
@@ -175,7 +175,7 @@ def _deadline(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
     return Proposal(deadline.to, "immediate", path, name, causes, keys, is_deadline=True)
 
 
-def _make_phase_cause(result: RequirementResult) -> DecisionCause:
+def make_phase_cause(result: RequirementResult) -> DecisionCause:
     """Return one cause for a whole phase. It names the run of the oldest outcome, on which freshness depends."""
     counted = (*result.passed, *(failure for failure, _ in result.excused))
     oldest = min(counted, key=lambda recorded: (recorded.outcome.evidence_at, recorded.id))

@@ -23,7 +23,7 @@ from assay.model.decision import DRAIN_ACTIONS
 from assay.model.faults.fault_record import FaultRecord, FaultSeverity
 from assay.model.faults.sightings import FaultSighting
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.node import Node
+from assay.model.node import Node, list_capacities
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -166,6 +166,7 @@ class SimulatedFleet:
             {(pool, "", ""): count for pool, count in cast.unlisted_counts.items()}
         )
         self._pools = {name: node.pool for name, node in cast.nodes.items()}
+        self._capacities = list_capacities(cast.nodes.values())
         self._racks = {name: frozenset({("rack", f"{n.site}/{n.rack}")}) for name, n in cast.nodes.items()}
         self._touched = set(self.simulated_nodes)
         self._memory = max(ONE_HOUR, timedelta(hours=rules.policy.breaker.longest_hours))
@@ -280,12 +281,18 @@ class SimulatedFleet:
         rules = self._rules
         bare = FleetSnapshot(now, rules.policy, views, rules.lines, quiet_counts=self._quiet, trust=rules.trust)
         bare = replace(bare, relations=rules.catalog.fault_relations, fault_weeks=self._chronicle.fault_weeks)
-        return replace(bare, traits=self._racks, pools=self._pools)
+        return replace(bare, traits=self._racks, pools=self._pools, capacities=self._capacities)
 
     def rack_companions(self, names: Collection[str]) -> set[str]:
         """Return all nodes in the racks of these nodes, for racks that are one machine."""
         nodes = (actor.node for actor in self.simulated_nodes.values())
         return find_rack_companions(self._rules.policy, nodes, (self.simulated_nodes[name].node for name in names))
+
+    def spares_beside(self, names: Collection[str]) -> set[str]:
+        """Return the spares in the pools of these nodes: one of them may be asked for."""
+        pools = {self._pools[name] for name in names} & self._capacities.keys()
+        known = (name for name in self._active if self._pools[name] in pools)
+        return {name for name in known if self.node_state(name).state == self._rules.policy.spare_state}
 
     def _activate(self, names: Collection[str]) -> None:
         for name in sorted(set(names) - self._active.keys()):

@@ -19,7 +19,7 @@ from assay.decide.moves.decide import decide
 from assay.decide.moves.manual_moves import STILL_WAITING_RULE
 from assay.decide.moves.proposed_exits import propose_transitions
 from assay.decide.moves.remedy_ladder import find_end_of_wait
-from assay.decide.moves.required_checks import are_entry_actions_verified, list_due_phases
+from assay.decide.moves.required_checks import are_entry_actions_verified, judge_state_requirements
 from assay.decide.replay.exposure import ExposureMeter
 from assay.decide.replay.history import HISTORY_EPOCH, HistoryEvent
 from assay.decide.replay.replay_nodes import ReplayNodes, ReplayRules, drop_reminder_deadlines
@@ -258,7 +258,7 @@ class ReplaySimulator:
 
     def _settle(self, asked: set[str]) -> None:
         """Decide about the nodes until no more decision is due at this moment."""
-        asked = asked | self._stage.rack_companions(asked)
+        asked = asked | self._stage.rack_companions(asked) | self._stage.spares_beside(asked)
         for _ in range(MAX_PASSES):
             for name in sorted(asked):
                 self._advance(name)
@@ -303,8 +303,10 @@ class ReplaySimulator:
         self._schedule_state_checks(view.name, to)
 
     def _schedule_state_checks(self, name: str, where: str) -> None:
-        """Schedule the checks of the node's new state: at the end of its soak time, and at its deadline."""
+        """Schedule the checks of a new state: when it is replaced, at the end of its soak time, and at its deadline."""
         state = self._policy.states[where]
+        if state.replace_after_hours is not None:
+            self._agenda.add(self._now + hours(state.replace_after_hours), "look", name)
         if not state.in_service:
             self._agenda.add(self._now + hours(state.soak_hours), "look", name)
         if state.deadline:
@@ -358,8 +360,8 @@ class ReplaySimulator:
         soaks = self._now - parse_time(view.node_state.since) < hours(state.soak_hours)
         if actor.verifying or (soaks and actor.verified_stay_id == view.node_state.stay_id):
             return
-        required = {want.phase for want in state.requires}
-        phases = [phase for phase in list_due_phases(self._empty_snapshot(), view) if phase in required]
+        results = judge_state_requirements(self._empty_snapshot(), view)
+        phases = list(dict.fromkeys(result.requirement.phase for result in results if not result.is_met))
         if phases:
             actor.verifying = f"{view.node_state.stay_id} {self._now}"
             loads = any(self._rules.checks[phase].active for phase in phases)

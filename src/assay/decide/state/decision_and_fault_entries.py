@@ -32,6 +32,7 @@ from assay.model.entries.node_entries import (
     NodeEnrolledEntry,
     NodeLeftEntry,
     NodeRenamedEntry,
+    NodeReplacedEntry,
     ReleaseEntry,
     TransitionEntry,
 )
@@ -80,6 +81,10 @@ def make_decision_entries(
         return (*entries, *_make_record_entries(decision, stamp))
     move = TransitionEntry(decision.from_state, decision.to_state, decision.id)
     entries.append(move.make_entry(derive_id("transition", decision.id), stamp, decision.node))
+    if gone := decision.replaces:
+        serial = node.node_state.serial or node.node.serial
+        swap = NodeReplacedEntry(node.node.pool, gone.serial, decision.node, serial, gone.since, decision.id)
+        entries.append(swap.make_entry(derive_id(swap.kind, decision.id), stamp, gone.node))
     if policy.states[decision.to_state].in_service:
         reason, number = f"back in {decision.to_state} by decision {decision.id}", find_proof_number(policy, node)
         entries += [

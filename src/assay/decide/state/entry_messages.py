@@ -42,6 +42,7 @@ from assay.model.entries.node_entries import (
     NodeEnrolledEntry,
     NodeLeftEntry,
     NodeRenamedEntry,
+    NodeReplacedEntry,
     TransitionEntry,
 )
 from assay.model.entries.registry import UnknownEntry, decode_entry
@@ -360,6 +361,9 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     ),
     NodeRenamedEntry: lambda entry, _: f"renamed: the machine {entry.serial} was {entry.old}; its history goes on here",
     NodeLeftEntry: lambda entry, _: f"renamed: its machine is {entry.new} now",
+    NodeReplacedEntry: lambda entry, _: (
+        f"{entry.by} ({entry.by_serial}) takes the place of this node ({entry.serial}) in pool {entry.pool}"
+    ),
     burn.BurnInStartedEntry: lambda entry, _: f"burn-in {entry.spec} began, {entry.hours:g} h",
     burn.BurnInWindowEntry: lambda entry, _: (
         f"burn-in: {entry.window['hours']:.1f} h are done, phase {entry.window['phase']}"

@@ -15,6 +15,7 @@ from assay.model.specs.fault_relations import UNRELATED, FaultRelations
 from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.management_profile import ManagementProfile
+from assay.model.specs.node_settings import PoolCapacity
 from assay.model.specs.policy_sections import LifecycleState
 from assay.model.specs.trust_rules import TRUSTED, Trust
 
@@ -69,7 +70,7 @@ class FleetSnapshot:
     `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
     `proofs` are, by fault, the parts of a load and the checks that prove its repair. `relations` say what
     follows from what. `trust` says how far automation goes. `refused_zaps` says, by node, why a zap would be refused.
-    `fault_weeks` is how often faults came until now.
+    `fault_weeks` is how often faults came until now. `capacities` are what pools deliver, by pool.
     """
 
     now: datetime
@@ -89,6 +90,7 @@ class FleetSnapshot:
     trust: Trust = TRUSTED
     refused_zaps: Mapping[str, str] = field(default_factory=dict)
     fault_weeks: FaultWeeks = field(default_factory=FaultWeeks)
+    capacities: Mapping[str, PoolCapacity] = field(default_factory=dict)
 
     def policy_state_of(self, view: NodeSnapshot) -> LifecycleState:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""

@@ -45,6 +45,7 @@ from assay.model.entries.node_entries import (
     NodeEnrolledEntry,
     NodeLeftEntry,
     NodeRenamedEntry,
+    NodeReplacedEntry,
     TransitionEntry,
 )
 from assay.model.facts import from_json, to_stored
@@ -376,6 +377,7 @@ ENTRY_HANDLERS: dict[str, Callable[[NodeState, LedgerEntry], NodeState]] = {
     "zap.asked": _apply_move_request,
     "part.replaced": _apply_replacement,
     "breaker.cleared": _apply_cleared_breaker,
+    NodeReplacedEntry.kind: lambda state, entry: change_state(state, replaced_at=format_time(entry.at)),
     PartsSeenEntry.kind: _apply_seen_parts,
     **dict.fromkeys(
         BURN_IN_KINDS,
@@ -522,4 +524,4 @@ def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
     return NodeStateProjection(plain["seq"], weeks, states, machines, {*states, *plain["former"]})
 
 
-STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 7, encode_node_states, decode_node_states)
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 8, encode_node_states, decode_node_states)

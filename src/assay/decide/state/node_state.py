@@ -172,7 +172,7 @@ class NodeState:
     cleared the breaker since then. `breaker_reason` is why it last held something back in this stay. `decisions` holds
     every decision ever made for the node, by id. `corrections` are the settings that it got in service, `burn_in` its
     last burn-in, `trust` what people said to its decisions. `gpus` are the machine's GPUs by place, `known_boots` the
-    boots of which anything was ever recorded.
+    boots of which anything was ever recorded. `replaced_at` is when a spare last took its place, "" for never.
     """
 
     node: str
@@ -208,6 +208,7 @@ class NodeState:
     trust: TrustRecord = NOTHING_SAID
     gpus: Mapping[str, GpuIdentity] = field(default_factory=dict)
     known_boots: frozenset[str] = frozenset()
+    replaced_at: str = ""
 
     @property
     def repaired_at(self) -> str:

@@ -80,6 +80,8 @@ def inescapable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         exits = {}  # to where a node without faults can go
         for name, state in policy.states.items():
             exits[name] = {state.pass_to, state.certified_to, state.deadline.to if state.deadline else None}
+            if state.spare:  # it is called when another node is out
+                exits[name].update(home.intersection(policy.edges.get(name, ())))
         while further := {name for name, targets in exits.items() if home & targets} - home:
             home |= further
         for name, state in policy.states.items():

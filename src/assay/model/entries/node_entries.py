@@ -90,6 +90,22 @@ class DecisionEntry(EntryContent):
 
 
 @fact
+class NodeReplacedEntry(EntryContent):
+    """A spare takes the place of this node in its pool. Serial numbers say which machines these were.
+
+    `since`: when the node left service (ISO 8601 UTC). `decision`: the one that brings the spare `by` into service.
+    """
+
+    kind = "node.replaced"
+    pool: str
+    serial: str
+    by: str
+    by_serial: str
+    since: str
+    decision: str
+
+
+@fact
 class DecisionWithdrawnEntry(EntryContent):
     """A pending decision was taken back. `by` is the id of the decision that did it, "" where a person did."""
 

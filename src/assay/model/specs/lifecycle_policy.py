@@ -113,6 +113,11 @@ class LifecyclePolicy(SpecDocument):
         """The state in which customers use nodes: the first that is `in_service`."""
         return next(name for name, state in self.states.items() if state.in_service)
 
+    @property
+    def spare_state(self) -> str:
+        """The state in which spares wait, "" if the policy has none."""
+        return next((name for name, state in self.states.items() if state.spare), "")
+
     def is_in_service(self, state: str) -> bool:
         """Whether customers use nodes in a state; not in one that the policy does not have."""
         return state in self.states and self.states[state].in_service

@@ -167,6 +167,16 @@ class ServiceImport(StrictModel):
         return datetime.fromisoformat(self.expires).replace(tzinfo=UTC)
 
 
+class PoolCapacity(StrictModel):
+    """How many nodes of a pool customers get (`delivered`), and how many more wait to take their places (`spares`).
+
+    The nodes that pass their tests first are delivered; what the pool has more becomes a spare.
+    """
+
+    delivered: int = Field(ge=1)
+    spares: int = Field(default=0, ge=0)
+
+
 class NodeSettings(BaseModel):
     """The variables that say how assay reaches and treats a node. Most nodes of a pool have the same.
 
@@ -188,7 +198,7 @@ class NodeSettings(BaseModel):
       (DER): then one that a flash renews for the same key is accepted. `bmc_system`: the Id of the node's system, where
       the BMC shows its serial number on none, or on several.
     - `fabric`: the design of its adapters. `lifecycle_start`: the state of a new node. `service_import`: nodes that
-      serve already.
+      serve already. `capacity`: how many nodes its pool delivers, and how many are spares.
       `boot_image`: the Image that it boots. `node_network`: its links, for cloud-init. `endorsement_key_sha256`: the
       digest of the public endorsement key (DER) by which its TPM proves the machine.
     """
@@ -209,6 +219,7 @@ class NodeSettings(BaseModel):
     kubernetes: KubernetesClusterSettings | None = None
     lifecycle_start: SpecName = DEFAULT_START
     service_import: ServiceImport | None = None
+    capacity: PoolCapacity | None = None
     reach: list[str] = Field(default_factory=list)
     transport: TransportName = "ssh"
     slurm_step: SlurmStepSettings | None = None

@@ -66,6 +66,8 @@ class LifecycleState(StrictModel):
     - `soak_hours`: the shortest stay. `until_idle`: it leaves only when it runs no job. `burn_in`: BurnIn specs; the
       first that is for the node must have ended well. `for_customers`: what customers of the node are told.
     - `certified_to`: where a person's certification leads. `final`: the state needs no way out.
+    - `spare`: proven nodes wait there to take the place of others of their pool, which declares its `capacity`.
+      `replace_after_hours`: in this state, and out of service for so long, a node is replaced by a spare; null: never.
 
     `summary`: the state in a sentence. In it and in `for_customers`, `{burn_in}` stands for the hours of the burn-ins
     that the policy names, such as "a day". `pass_to`, `fail_to`: the next state after `requires`. `effect_failed_to`:
@@ -89,6 +91,8 @@ class LifecycleState(StrictModel):
     deadline: StateDeadline | None = None
     escalate: list[FaultEscalation] = Field(default=[])
     final: bool = False
+    spare: bool = False
+    replace_after_hours: float | None = Field(default=None, ge=0)
 
     @property
     def first_actions(self) -> list[ActionName]:
