@@ -22,6 +22,7 @@ from assay.ledger.store import Ledger
 from assay.model.entries.node_entries import DecisionEntry, HoldEntry, TransitionEntry
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
+from assay.model.specs.node_settings import PoolCapacity
 from assay.observe.evidence_store import EvidenceStore
 from assay.tell.metrics.collectors import MAX_LISTED_NODES
 from assay.tell.metrics.families import FAMILIES
@@ -81,6 +82,19 @@ def test_nodes_are_counted_by_state_and_by_what_brought_them_there(context: Cont
     assert found["assay_transitions_total", "production", "h100-a", "triage"] == 1
     assert found["assay_state_oldest_age_seconds", "h100-a", "production"] == 3600
     assert found["assay_node_state_age_seconds", "n0003", "h100-a", "triage"] == 0
+
+
+def test_a_pool_that_declares_its_capacity_is_counted_against_it(context: ControllerContext) -> None:
+    wanted = PoolCapacity(delivered=20, spares=2)
+    nodes = {
+        name: replace(node, settings=node.settings.model_copy(update={"capacity": wanted}))
+        for name, node in context.fleet.nodes.items()
+        if node.pool == "h100-a"
+    }
+    read_now = read(replace(context, fleet=replace(context.fleet, nodes=nodes)))
+    counts = {name: read_now["assay_pool_capacity_nodes", name, "h100-a"] for name in ("declared", "delivered")}
+    assert counts == {"declared": 20, "delivered": 14}
+    assert read_now["assay_pool_capacity_nodes", "lacking", "h100-a"] == 6
 
 
 def test_a_hold_is_counted_and_dated(context: ControllerContext) -> None:

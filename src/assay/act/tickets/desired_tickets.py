@@ -29,6 +29,7 @@ from assay.decide.moves.proposals import (
     list_disturbing_actions,
 )
 from assay.decide.moves.remedy_ladder import is_flapping
+from assay.decide.moves.replacements import judge_pools
 from assay.decide.moves.required_checks import (
     describe_missing_burn_in,
     find_burn_in_of_stay,
@@ -57,8 +58,8 @@ DOSSIER_ACTION, TICKET_ACTION = "dossier", "ticket"
 TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in")
 """The kinds of causes that a ticket answers."""
 FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND, BURN_IN_TICKET_KIND = "foreign", "breaker", "burn-in"
-INCIDENT_TICKET_KIND, SHARED_TICKET_KIND = "incident", "shared"
-"""How the keys of tickets about others' cordons, waves, burn-ins that prove nothing, and incidents, begin."""
+INCIDENT_TICKET_KIND, SHARED_TICKET_KIND, CAPACITY_TICKET_KIND = "incident", "shared", "capacity"
+"""How the keys of tickets about others' cordons, waves, burn-ins that prove nothing, incidents and pools begin."""
 SERIES_WAITS = "until then assay neither repairs nor tickets this class there, and adds nodes to this ticket"
 REPORTS_FOLDER = Path("reports")
 UNPROVED_SHOWN = 5
@@ -106,6 +107,7 @@ def list_desired_tickets(
     incidents = list_open_incidents(snapshot)
     shared = list(list_shared_incidents(snapshot, incidents))
     tickets += _breaker_tickets(snapshot, shared)
+    tickets += _shortfall_tickets(snapshot)
     begun = {view.name: record for view in snapshot.nodes if (record := find_burn_in_of_stay(view))}
     unproved = {name: each for name, each in begun.items() if each.outcome == "incomplete" and each.id in causes}
     tickets += _incomplete_burn_in_tickets(snapshot, unproved)
@@ -308,6 +310,28 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
         )
     places = {view.name: _make_place(view) for view in snapshot.nodes}
     yield from (_make_shared_ticket(each, places) for number, each in enumerate(shared) if number not in held)
+
+
+def _shortfall_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
+    """Yield the ticket of each pool that delivers less than it declares, and has no spare for that."""
+    views, states = {view.name: view for view in snapshot.nodes}, [view.node_state for view in snapshot.nodes]
+    for standing in judge_pools(snapshot).values():
+        away = [views[absent.state.node] for absent in (*standing.overdue, *standing.awaited)]
+        if not standing.is_short or not away or "ticket" not in away[0].profile.actions:
+            continue
+        expected = standing.expect_enough(snapshot.policy, states, snapshot.now)
+        day = f"expected to be enough again on {expected:%Y-%m-%d}" if expected else "when that ends is not known"
+        yield Ticket(
+            **_make_identity(f"{CAPACITY_TICKET_KIND}/{standing.pool}"),
+            title=f"{standing.describe()}, and no spare is left",
+            node=away[0].name,
+            places=tuple(map(_make_place, away)),
+            expected=f"{standing.declared.delivered} nodes of pool {standing.pool} serve",
+            seen="\n".join([day, *(f"{view.name} is in {view.node_state.state}" for view in away)]),
+            verify="assay status",
+            severity="degraded",
+            steps="repair what is out, the work that is done first, or bring further nodes in",
+        )
 
 
 def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:

@@ -18,6 +18,7 @@ from assay.act.tickets.collective_link_tickets import find_links, make_link_tick
 from assay.act.tickets.desired_tickets import (
     BREAKER_TICKET_KIND,
     BURN_IN_TICKET_KIND,
+    CAPACITY_TICKET_KIND,
     FOREIGN_TICKET_KIND,
     INCIDENT_TICKET_KIND,
     ROLLOUT_TICKET_KIND,
@@ -57,6 +58,7 @@ ENDED_BY_THEMSELVES = {
     TRUST_TICKET_KIND: "nothing waits for a person there any more",
     BREAKER_TICKET_KIND: "the breaker holds nothing back any more",
     BURN_IN_TICKET_KIND: "no node waits for it any more",
+    CAPACITY_TICKET_KIND: "the pool has its nodes, or spares for them",
     SHARED_TICKET_KIND: "not so many nodes show it any more",
 }
 """What is proved by kinds of tickets for which there is no work any more."""

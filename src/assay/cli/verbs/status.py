@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from assay.decide.rollouts.rollout_history import RolloutHistory
     from assay.tell.views.node_status import NodeStatus
     from assay.tell.views.node_sync import RolloutSummary
+    from assay.tell.views.pool_delivery import PoolDelivery
 
 
 CSV_COLUMNS = (
@@ -74,6 +75,8 @@ class StatusAnswer:
     """The nodes that were asked for, by pool and name."""
     breakers: list[OpenBreaker]
     """The circuit breakers that hold nodes back, of the whole fleet."""
+    pools: list[PoolDelivery]
+    """What pools deliver of what they declare, with their last swaps."""
     rollouts: RolloutStatusPart = inline()
     trust: FleetTrust | None
     """How far automation may go; null without an inventory and one policy."""
@@ -274,8 +277,8 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
     if form == "csv":
         typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
     elif form == "json":
-        breakers = _list_open_breakers(recorded)
-        answer = StatusAnswer(nodes, breakers, _show_rollouts(rollouts), _read_trust(workspace, recorded))
+        breakers, pools = _list_open_breakers(recorded), _list_deliveries(workspace, recorded)
+        answer = StatusAnswer(nodes, breakers, pools, _show_rollouts(rollouts), _read_trust(workspace, recorded))
         typer.echo(format_answer(answer, indent=1))
     elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
@@ -357,7 +360,8 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
         console.print(
             f"[dim]{more}{rest:,} in service are not listed: --all, or --pool, --rack, --node, --state, --since[/]"
         )
-    for line in describe_rollouts(fleet.rollouts, now):
+    deliveries = [each.describe() for each in _list_deliveries(workspace, fleet.recorded)]
+    for line in (*deliveries, *describe_rollouts(fleet.rollouts, now)):
         console.print(line, style="yellow", markup=False)
     for breaker in _list_open_breakers(fleet.recorded):
         console.print(format_breaker(breaker, now), style="yellow", markup=False)
@@ -395,6 +399,15 @@ def _list_open_breakers(states: list[NodeState]) -> list[OpenBreaker]:
     from assay.decide.moves.held_answers import list_open_breakers
 
     return list_open_breakers(states)
+
+
+def _list_deliveries(workspace: Workspace, states: list[NodeState]) -> list[PoolDelivery]:
+    """Return what pools deliver that declare it; nothing where no inventory and policy can be read."""
+    if _list_service_states(workspace) is None or not workspace.fleet.capacities:
+        return []
+    from assay.tell.views.pool_delivery import list_pool_deliveries
+
+    return list_pool_deliveries(workspace, states)
 
 
 def _read_unknown_jobs(workspace: Workspace) -> Mapping[str, UnknownJobs]:

@@ -8,9 +8,9 @@ while its pool is full becomes a spare, so repaired nodes fill up what swaps hav
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from assay.decide.moves.cordons import map_rack_rules
 from assay.decide.moves.proposals import Proposal, find_respected_cordon
@@ -18,7 +18,7 @@ from assay.decide.moves.proposed_exits import make_phase_cause
 from assay.decide.moves.required_checks import are_entry_actions_verified, judge_state_requirements
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.service_absences import list_absences
+from assay.decide.state.service_absences import estimate_absence, list_absences
 from assay.model.decision import (
     PERSON_RULE,
     REPLACEMENT_RULE,
@@ -45,7 +45,7 @@ class PoolStanding:
     """How many nodes of a pool serve, and who is missing, the longest absent first.
 
     `awaited` are out, and the policy still waits for them. `overdue` are out for longer, and nobody has taken their
-    place yet. `spares` are in the state for spares.
+    place yet; of `replaced`, a spare has. `spares` are in the state for spares.
     """
 
     pool: str
@@ -53,6 +53,7 @@ class PoolStanding:
     delivered: int
     awaited: tuple[AbsentNode, ...]
     overdue: tuple[AbsentNode, ...]
+    replaced: tuple[AbsentNode, ...]
     spares: tuple[NodeState, ...]
 
     @property
@@ -70,6 +71,13 @@ class PoolStanding:
         """Whether spares must come in, and the pool has none."""
         return self.wanted > len(self.spares)
 
+    def expect_enough(self, policy: LifecyclePolicy, others: Collection[NodeState], now: datetime) -> datetime | None:
+        """Return when so many nodes should be back that no spare is lacking, None if nothing tells. `others`: all."""
+        away = (*self.awaited, *self.overdue, *self.replaced)
+        expected = sorted(at for absent in away if (at := expect_return(policy, absent, others, now)))
+        lacking = self.missing - len(self.spares)
+        return expected[lacking - 1] if 0 < lacking <= len(expected) else None
+
     def describe(self) -> str:
         """Return how many of the declared nodes serve, for people."""
         return f"{self.delivered} of {self.declared.delivered} nodes of pool {self.pool} serve"
@@ -86,7 +94,7 @@ def judge_pool(
 ) -> PoolStanding:
     """Return the standing of a pool. `uncounted`: how many more of its nodes serve than are among `states`."""
     delivered, spares = uncounted, list[NodeState]()
-    awaited, overdue = list[AbsentNode](), list[AbsentNode]()
+    awaited, overdue, replaced = list[AbsentNode](), list[AbsentNode](), list[AbsentNode]()
     for state in states:
         if policy.is_in_service(state.state):
             delivered += 1
@@ -96,12 +104,12 @@ def judge_pool(
             continue
         elif not _is_overdue(policy, absent, now):
             awaited.append(absent)
-        elif parse_time(state.replaced_at) < absent.since:
-            overdue.append(absent)
-    for absentees in (awaited, overdue):
+        else:
+            (replaced if parse_time(state.replaced_at) >= absent.since else overdue).append(absent)
+    for absentees in (awaited, overdue, replaced):
         absentees.sort(key=lambda absent: (absent.since, absent.state.node))
     spares.sort(key=lambda state: state.node)
-    return PoolStanding(pool, declared, delivered, tuple(awaited), tuple(overdue), tuple(spares))
+    return PoolStanding(pool, declared, delivered, tuple(awaited), tuple(overdue), tuple(replaced), tuple(spares))
 
 
 def judge_pools(snapshot: FleetSnapshot) -> dict[str, PoolStanding]:
@@ -133,6 +141,29 @@ def _is_overdue(policy: LifecyclePolicy, absent: AbsentNode, now: datetime) -> b
         return declared.final
     after = declared.replace_after_hours
     return after is not None and now - absent.since >= hours(after)
+
+
+def expect_return(
+    policy: LifecyclePolicy, absent: AbsentNode, others: Iterable[NodeState], now: datetime
+) -> datetime | None:
+    """Return when a node should be back: as long as others took, else by the policy's deadlines if each step passes."""
+    state, serving = absent.state, policy.states_in_service | {policy.spare_state}
+    history = list_absences(state, serving)[-1]
+    earlier = (past for other in others for past in list_absences(other, serving) if past.ended_at)
+    gone = {name for name, declared in policy.states.items() if declared.final}
+    estimate = estimate_absence(earlier, history.first_state, state.state, gone, now)
+    spans = (estimate.half, estimate.most) if estimate else ()
+    if known := [absent.since + span for span in spans if span and absent.since + span > now]:
+        return known[0]
+    total, seen, here = timedelta(), set[str](), state.state
+    while not policy.is_in_service(here):
+        declared = policy.states[here]
+        if declared.deadline is None or here in seen:
+            return None
+        seen.add(here)
+        total += hours(declared.deadline.hours)
+        here = declared.pass_to or declared.certified_to or here
+    return max(now, parse_time(state.since) + total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +211,7 @@ def _is_proven(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
 
 
 def _fits(snapshot: FleetSnapshot, spare: NodeSnapshot, gone: NodeSnapshot) -> bool:
-    """Whether a spare can do what the other did: the same machine, on the same fabric, and in the rack that it needs."""
+    """Whether a spare can do what the other did: the same spec, on the same fabric, and in the rack that it needs."""
     ours, theirs = spare.node, gone.node
     if (ours.spec, ours.site, ours.settings.fabric) != (theirs.spec, theirs.site, theirs.settings.fabric):
         return False

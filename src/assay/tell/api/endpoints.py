@@ -32,6 +32,7 @@ from assay.tell.views.machine_list import MachineList, build_machine_list
 from assay.tell.views.node_explanation import ExplainAnswer
 from assay.tell.views.node_status import NodeStatus
 from assay.tell.views.node_sync import RolloutSummary, summarize_rollout
+from assay.tell.views.pool_delivery import list_pool_deliveries
 from assay.tell.views.records import LiveRecords
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust
 
@@ -189,7 +190,10 @@ def explain(request: VisitorRequest) -> Explanation | None:
 
 def list_pools(request: VisitorRequest) -> list[PoolSummary]:
     """Return the pools."""
-    return summarize_pools(request.fleet.list_nodes())
+    records = request.records
+    staff = not request.visitor.is_customer
+    deliveries = list_pool_deliveries(records, records.read_node_states()) if staff else ()
+    return summarize_pools(request.fleet.list_nodes(), deliveries)
 
 
 def show_trust(request: VisitorRequest) -> FleetTrust | None:
@@ -245,7 +249,7 @@ ENDPOINTS = (
     ApiEndpoint("/nodes", "The nodes", NodePage, list_nodes, NodesQuery),
     ApiEndpoint("/nodes/{name}", "One node", NodeDetail, show_node, is_timed=True),
     ApiEndpoint("/nodes/{name}/explain", "Why it is so", Explanation, explain, ExplainQuery, is_timed=True),
-    ApiEndpoint("/pools", "The pools", list[PoolSummary], list_pools),
+    ApiEndpoint("/pools", "The pools", list[PoolSummary], list_pools, is_timed=True),
     ApiEndpoint(
         "/trust", "How far automation may go", FleetTrust | None, show_trust, for_customers=False, is_timed=True
     ),

@@ -22,6 +22,7 @@ from assay.act.loop.projections import read_unknown_jobs
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, compute_due_tasks, list_schedule_lines
 from assay.act.schedules.slot_runner import read_schedule_history
 from assay.decide.faults.telemetry_silence import is_silent, list_unread, silence_deadline
+from assay.decide.moves.replacements import judge_pool
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.load_coverage import COVERAGE
 from assay.decide.state.node_state import NodeState
@@ -97,6 +98,21 @@ def list_node_series(source: MetricSource) -> Iterator[Series]:
     unread = list_unread(states, source.context.fleet.policies.values(), source.answered, source.now)
     yield from _list_by_pool(source, families.NODES_UNREAD, [source.pool_names[name] for name in unread])
     yield from _list_nodes_out(source)
+
+
+def list_capacity_series(source: MetricSource) -> Iterator[Series]:
+    """Yield what pools deliver that declare it."""
+    for pool, declared in source.context.fleet.capacities.items():
+        states = [state for name, state in source.states.items() if source.pool_names[name] == pool]
+        standing = judge_pool(source.context.policy, pool, declared, states, source.now)
+        spares = len(standing.spares)
+        counts = {
+            "declared": declared.delivered,
+            "delivered": standing.delivered,
+            "spare": spares,
+            "lacking": max(0, standing.wanted - spares),
+        }
+        yield from (Series(families.POOL_NODES, (pool, name), count) for name, count in counts.items())
 
 
 def find_stay_reason(state: NodeState) -> str:

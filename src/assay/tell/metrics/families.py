@@ -57,6 +57,7 @@ LABELS = {
     "age": "`1 day`, `7 days` or `28 days` (at most), `older` or `never`",
     "action": "kind of change, such as `cordon`",
     "blocker": "what a pending decision waits for: `jobs`, `limits`, `breaker`, `rack`, `scheduler` or `turn`",
+    "capacity": "`declared`, `delivered`, `spare` or `lacking`",
     "commit": "commit of the fleet repository, `-dirty` if files differ from it",
     "family": "file of the checks, such as `production/test_gpu`",
     "fault": "fault class of the catalogue",
@@ -124,6 +125,12 @@ BREAKER_NODES = gauge("assay_breaker_held_nodes", "Nodes that the breaker holds 
 JOBS_UNKNOWN = gauge("assay_jobs_unknown_nodes", "Nodes whose jobs no scheduler tells.", "pool")
 NODES_UNREAD = gauge(
     "assay_nodes_unread", "Nodes in service that are not known: their last reading is too old.", "pool"
+)
+POOL_NODES = gauge(
+    "assay_pool_capacity_nodes",
+    "Nodes of a pool that declares its capacity: as declared, serving, in reserve, and lacking without a spare.",
+    "pool",
+    "capacity",
 )
 NODE_STATE_AGE = gauge(
     "assay_node_state_age_seconds",

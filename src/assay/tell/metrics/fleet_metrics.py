@@ -27,6 +27,7 @@ from assay.tell.metrics.collectors import (
     ScheduleTimes,
     TelemetrySources,
     list_build_series,
+    list_capacity_series,
     list_effect_series,
     list_fault_series,
     list_idle_coverage_series,
@@ -94,6 +95,7 @@ class FleetMetrics(Collector):
         source = MetricSource(context, now, known, pools, service, answered, counts, self._checks, rollout)
         return chain(
             list_node_series(source),
+            list_capacity_series(source),
             counts.series(),
             list_effect_series(source),
             self._checks.series(context.policy, known.values(), pools, source.now_s),

@@ -35,6 +35,7 @@ from assay.tell.views.fleet_news import build_fleet_news
 from assay.tell.views.idle_coverage import AGES, NEVER
 from assay.tell.views.incident_story import read_stories
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
+from assay.tell.views.pool_delivery import list_pool_deliveries
 from assay.tell.views.records import LiveRecords, RecordSource, find_unread
 from assay.tell.views.rollout_view import find_rollout, show_rollout
 from assay.tell.views.sources import read_spec_lines
@@ -120,6 +121,7 @@ def render_pool_page(records: LiveRecords, request: PageRequest) -> str | None:
         specs=sorted({node.spec for node in members}),
         profiles=sorted({node.profile for node in members}),
         breakers=list_open_breakers(state for state in states if state.pool == name),
+        deliveries=[each for each in list_pool_deliveries(records, states) if each.pool == name],
         waiting=waiting,
         steps=read_next_steps(records, {cell.name for cell in waiting[:WAITING_SHOWN]}),
         most=WAITING_SHOWN,

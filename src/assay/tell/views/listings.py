@@ -21,6 +21,7 @@ from assay.tell.customer.customer_explanation import CustomerExplanation, explai
 from assay.tell.views.incident_story import NO_STORY, read_stories
 from assay.tell.views.node_explanation import ExplainAnswer, describe_node_status, explain_node
 from assay.tell.views.node_status import NodeStatus
+from assay.tell.views.pool_delivery import PoolDelivery
 from assay.tell.views.records import LiveRecords, RecordSource, find_unread
 
 IN_SERVICE, OUT_OF_SERVICE = "in service", "out of service"
@@ -67,6 +68,8 @@ class PoolSummary:
     """How many of these nothing has read for longer than the policy allows."""
     states: dict[str, int]
     """How many nodes are in each state, by the state."""
+    delivery: PoolDelivery | None = None
+    """What it delivers of what it declares; null without a declaration, and for customers."""
 
 
 def summarize_node(fleet: Fleet, state: NodeState, unread: Mapping[str, str], *, for_customer: bool) -> NodeSummary:
@@ -91,8 +94,9 @@ def summarize_node(fleet: Fleet, state: NodeState, unread: Mapping[str, str], *,
     )
 
 
-def summarize_pools(nodes: Iterable[NodeSummary]) -> list[PoolSummary]:
+def summarize_pools(nodes: Iterable[NodeSummary], deliveries: Iterable[PoolDelivery] = ()) -> list[PoolSummary]:
     """Return the pools of these nodes, by name."""
+    delivered = {delivery.pool: delivery for delivery in deliveries}
     by_pool: dict[str, list[NodeSummary]] = {}
     for node in nodes:
         by_pool.setdefault(node.pool, []).append(node)
@@ -103,6 +107,7 @@ def summarize_pools(nodes: Iterable[NodeSummary]) -> list[PoolSummary]:
             in_service=sum(node.in_service for node in some),
             not_known=sum(node.unread_since is not None for node in some),
             states=dict(Counter(node.state for node in some)),
+            delivery=delivered.get(pool),
         )
         for pool, some in sorted(by_pool.items())
     ]

@@ -1,0 +1,75 @@
+"""What a pool delivers of what it declares: the line, the swaps with both serial numbers, the ticket and the metric."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from assay.act.tickets.desired_tickets import list_desired_tickets
+from assay.decide.moves.decide import decide
+from assay.ledger.store import Ledger
+from assay.model.facts import to_json
+from assay.model.specs.node_settings import PoolCapacity
+from assay.tell.views.listings import summarize_node, summarize_pools
+from assay.tell.views.pool_delivery import list_pool_deliveries
+from tests.decide.conftest import Paper, catalog, policy, profiles  # noqa: F401
+
+
+@pytest.fixture
+def paper(policy, catalog, profiles) -> Paper:  # noqa: F811
+    paper = Paper(policy, catalog, profiles)
+    for name in ("n1", "n2"):
+        paper.add(name, serial=f"S-{name}")
+    paper.add("n3", "spare", serial="S-n3")
+    for phase in ("test", "production"):
+        paper.judge("n3", phase)
+    return paper
+
+
+CAPACITIES = {"a": PoolCapacity(delivered=2, spares=1)}
+
+
+def leave(paper, name):
+    paper.say("move", name, to="triage", now=True)
+    for _ in range(4):
+        paper.step(lambda snapshot: decide(replace(snapshot, capacities=CAPACITIES)))
+        paper.settle(name)
+
+
+def read(paper, tmp_path):
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    ledger.append(*(replace(entry, seq=0) for entry in paper.log.values()))
+    fleet = SimpleNamespace(
+        policy=paper.policy, policies={"default": paper.policy}, nodes=paper.nodes, capacities=CAPACITIES
+    )
+    source = SimpleNamespace(fleet=fleet, ledger_for_reading=ledger, clock=SimpleNamespace(now=lambda: paper.now))
+    return source, list_pool_deliveries(source, list(paper.stories().values()))
+
+
+def test_a_swap_is_told_with_both_serial_numbers_and_its_decision(paper, tmp_path):
+    leave(paper, "n2")
+    source, [delivery] = read(paper, tmp_path)
+    assert delivery.describe() == "pool a: 2 of 2 nodes serve, 0 of 1 spares are left"
+    [swap] = delivery.swaps
+    assert (swap.node, swap.serial, swap.by, swap.by_serial) == ("n2", "S-n2", "n3", "S-n3")
+    assert swap.decision in paper.story("n3").decisions
+    assert [(away.node, away.state, away.place) for away in delivery.away] == [("n2", "triage", "replaced")]
+    nodes = [summarize_node(source.fleet, state, {}, for_customer=False) for state in paper.stories().values()]
+    [pool] = summarize_pools(nodes, [delivery])
+    assert to_json(pool)["delivery"]["swaps"][0]["by_serial"] == "S-n3"
+
+
+def test_without_a_spare_the_pool_says_what_lacks_and_until_when_and_has_one_ticket(paper, tmp_path):
+    leave(paper, "n2")
+    leave(paper, "n1")
+    _, [delivery] = read(paper, tmp_path)
+    assert (delivery.missing, delivery.lacking, delivery.spares) == (1, 1, 0)
+    # by the policy's deadlines: triage 72 h, debug 168, onboard 72, seatrial 24, zap 6, test 48
+    assert delivery.describe().endswith("1 lack, without a spare: enough should be back on 2026-12-07")
+    snapshot = replace(paper.situation(), capacities=CAPACITIES)
+    [ticket] = [each for each in list_desired_tickets(snapshot, (), {}) if each.key.startswith("capacity/")]
+    assert ticket.title == "1 of 2 nodes of pool a serve, and no spare is left"
+    assert ticket.seen == "expected to be enough again on 2026-12-07\nn1 is in triage"
+    assert not list_desired_tickets(replace(snapshot, capacities={}), (), {})[2:], "only the tickets of triage"
