@@ -53,12 +53,12 @@ def test_a_swap_is_told_with_both_serial_numbers_and_its_decision(paper, tmp_pat
     source, [delivery] = read(paper, tmp_path)
     assert delivery.describe() == "pool a: 2 of 2 nodes serve, 0 of 1 spares are left"
     [swap] = delivery.swaps
-    assert (swap.node, swap.serial, swap.by, swap.by_serial) == ("n2", "S-n2", "n3", "S-n3")
-    assert swap.decision in paper.story("n3").decisions
+    assert (swap.node, swap.body["serial"], swap.body["by"], swap.body["by_serial"]) == ("n2", "S-n2", "n3", "S-n3")
+    assert swap.body["decision"] in paper.story("n3").decisions
     assert [(away.node, away.state, away.place) for away in delivery.away] == [("n2", "triage", "replaced")]
     nodes = [summarize_node(source.fleet, state, {}, for_customer=False) for state in paper.stories().values()]
     [pool] = summarize_pools(nodes, [delivery])
-    assert to_json(pool)["delivery"]["swaps"][0]["by_serial"] == "S-n3"
+    assert to_json(pool)["delivery"]["swaps"][0]["body"]["by_serial"] == "S-n3"
 
 
 def test_without_a_spare_the_pool_says_what_lacks_and_until_when_and_has_one_ticket(paper, tmp_path):

@@ -72,6 +72,7 @@ ANSWERS: dict[str, Answer] = {
     "tickets deliver": _one("assay.cli.verbs.tickets:DeliveryAnswer"),
     "tickets preview": _one("assay.cli.verbs.tickets:TicketPreviewAnswer"),
     "tickets done": _one("assay.cli.verbs.tickets:WorkDoneAnswer"),
+    "tickets repairs": _one("assay.cli.verbs.tickets:RepairsAnswer"),
     "results": _forms(
         ("", "assay.tell.report.registry:RunAnswer"),
         ("with --compare or --against", "assay.tell.report.registry:ComparisonAnswer"),

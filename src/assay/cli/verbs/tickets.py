@@ -12,7 +12,7 @@ import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who
-from assay.cli.options import FleetDir, OutputFormat, TableFormat
+from assay.cli.options import FleetDir, OutputFormat, TableFormat, complete_nodes
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.entries.tickets import DigestSentEntry, TicketDeliveredEntry
@@ -24,6 +24,7 @@ from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
+    from assay.act.tickets.repair_history import MachineRepair
     from assay.model.ticket import TicketRecord
     from assay.tell.messages.routes import UndeliveredTicket
 
@@ -44,6 +45,10 @@ CSV_COLUMNS = (
 
 
 FIRST_ROUND = "run `assay reconcile --once`"
+REPAIR_COLUMNS = (
+    *("ticket", "machine", "node", "part", "kind", "wrong", "opened_at", "updated_at", "closed_at", "closed_by"),
+    *("recurrences", "vendor_days", "who", "exchanged", "steps"),
+)
 
 
 @fact
@@ -52,6 +57,14 @@ class TicketsAnswer:
 
     tickets: list[TicketRecord]
     """The tickets."""
+
+
+@fact
+class RepairsAnswer:
+    """Repairs of machines, the newest first."""
+
+    repairs: list[MachineRepair]
+    """The repairs."""
 
 
 @fact
@@ -125,6 +138,46 @@ def tickets(
     text = "\n\n".join(_format_ticket(record) for record in records)
     print_answer(TicketsAnswer(records), form, [text or "no open tickets"])
     workspace.print_page(form, "tickets")
+
+
+@tickets_app.command()
+def repairs(
+    context: typer.Context,
+    node: Annotated[
+        str,
+        typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="Only of this machine.", show_default=False),
+    ] = "",
+    serial: Annotated[
+        str, typer.Option("--serial", metavar="S", help="Only of the machine or part with this serial number.")
+    ] = "",
+    fleet: FleetDir = Path(),
+    form: TableFormat = "text",
+) -> None:
+    """Show the repairs of machines, the newest first: what was wrong, what was done by whom, which parts went and came.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    """
+    from assay.act.tickets.repair_history import REPAIRS, select_repairs
+    from assay.ledger.ledger_reader import read_projection
+
+    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    chosen = select_repairs(read_projection(workspace.ledger_for_reading, REPAIRS), node, serial)
+    if form == "csv":
+        typer.echo("\n".join(format_csv(REPAIR_COLUMNS, chosen)))
+        return
+    lines = [line for repair in chosen for line in _format_repair(repair)]
+    print_answer(RepairsAnswer(chosen), form, lines or ["no repair is recorded"])
+
+
+def _format_repair(repair: MachineRepair) -> Iterator[str]:
+    ended = f"closed {format_minute(repair.closed_at)}" if repair.closed_at else "open"
+    again = f", {repair.recurrences} times before" if repair.recurrences else ""
+    vendor = f", {repair.vendor_days:g} days at its vendor" if repair.vendor_days else ""
+    yield escape_line(f"{repair.ticket[:8]}  {repair.wrong}")
+    yield escape_line(f"  machine {repair.machine}, {ended}{again}{vendor}")
+    for step in repair.steps:
+        who = f" by {step.who}" if step.who else ""
+        yield escape_line(f"  {format_minute(step.at)}  {step.event}{who}: {step.text}")
 
 
 @tickets_app.command()

@@ -190,25 +190,16 @@ def expired_import(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         yield RuleFinding(place, message, "take it out; while nodes that serve are still unseen, agree on another day")
 
 
-@rule("ASY0413", "a pool that is smaller than it declares", needs=(LifecyclePolicy,))
+@rule("ASY0413", "a pool that cannot deliver what it declares", needs=(LifecyclePolicy,))
 def impossible_capacity(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Nobody can deliver nodes that are not there, and no spare comes where the policy has no state for spares."""
-    pools: dict[str, list[HostDeclaration]] = {}
-    for host in draft.hosts:
-        pools.setdefault(host.pool, []).append(host)
+    sizes = Counter(host.pool for host in draft.hosts)
     has_spares = any(policy.spare_state for policy in draft.specs_of_model(LifecyclePolicy).values())
-    for pool, hosts in pools.items():
-        declared = {host.settings.capacity: host for host in hosts if host.settings and host.settings.capacity}
-        places = {capacity: host.find_position("capacity") for capacity, host in declared.items()}
-        for capacity, place in [*places.items()][1:]:
-            message = f"{pool} declares {capacity.delivered} nodes here, and another number elsewhere"
-            yield RuleFinding(place, message, "declare the capacity once, in the variables of the group")
-        for capacity, place in [*places.items()][:1]:
-            if draft.all_hosts_read and capacity.delivered + capacity.spares > len(hosts):
-                message = (
-                    f"{pool} has {len(hosts)} nodes, and declares {capacity.delivered} and {capacity.spares} spares"
-                )
-                yield RuleFinding(place, message, "declare fewer, or add nodes")
-            if not has_spares:
-                message = f"{pool} declares what it delivers, and no state of the policy has spare: true"
-                yield RuleFinding(place, message, "add the state; `assay upgrade` brings that of the starter")
+    declared = {(host.pool, host.settings.capacity): host for host in draft.hosts if host.settings}
+    for (pool, capacity), host in declared.items():
+        if capacity and draft.all_hosts_read and capacity.delivered + capacity.spares > sizes[pool]:
+            message = f"{pool} has {sizes[pool]} nodes, and declares {capacity.delivered} and {capacity.spares} spares"
+            yield RuleFinding(host.find_position("capacity"), message, "declare fewer, or add nodes")
+        elif capacity and not has_spares:
+            message = f"{pool} declares what it delivers, and no state of the policy has spare: true"
+            yield RuleFinding(host.find_position("capacity"), message, "add the state; `assay upgrade` brings it")

@@ -12,8 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from assay.act.tickets.repair_history import REPAIRS, MachineRepair, select_repairs
 from assay.decide.plan.inputs import PresentFacts
 from assay.decide.state.operation_record import OperationRecord
+from assay.ledger.ledger_reader import read_projection
 from assay.model.outside_documents import describe_mistakes
 from assay.model.ticket import TicketRecord
 from assay.tell.customer.customer_explanation import CustomerExplanation
@@ -67,6 +69,14 @@ class TicketsQuery(ApiQuery):
     """Whether closed tickets are listed too."""
 
     all: bool = False
+
+
+class RepairsQuery(ApiQuery):
+    """Repairs of a node's machine, or of a machine or part by its serial number; at most `limit`, the newest first."""
+
+    node: Text = ""
+    serial: Text = ""
+    limit: int = Field(default=200, ge=1, le=MAX_PAGE)
 
 
 class OperationsQuery(ApiQuery):
@@ -212,6 +222,13 @@ def list_tickets(request: VisitorRequest) -> list[TicketRecord]:
     return [record for record in request.records.read_tickets() if request.query.all or not record.closed_at]
 
 
+def list_repairs(request: VisitorRequest) -> list[MachineRepair]:
+    """Return the repairs of machines."""
+    query = request.query
+    history = read_projection(request.records.ledger_for_reading, REPAIRS)
+    return select_repairs(history, query.node, query.serial)[: query.limit]
+
+
 def show_changes(request: VisitorRequest) -> ChangePage:
     """Return one page of changes."""
     return list_changes(request.records, request.query.after, request.query.limit, request.visitor.sees)
@@ -255,6 +272,9 @@ ENDPOINTS = (
     ),
     ApiEndpoint("/rollouts", "Merged changes on their way", RolloutList, list_rollouts, for_customers=False),
     ApiEndpoint("/tickets", "Work for people", list[TicketRecord], list_tickets, TicketsQuery, for_customers=False),
+    ApiEndpoint(
+        "/repairs", "Repairs of machines", list[MachineRepair], list_repairs, RepairsQuery, for_customers=False
+    ),
     ApiEndpoint("/machines", "Machines that were seen", MachineList, list_machines, for_customers=False, is_timed=True),
     ApiEndpoint("/facts", "What a plan must know", PresentFacts, tell_facts, for_customers=False, is_timed=True),
     ApiEndpoint("/operations", "What was ordered by name", list[OperationRecord], list_operations, OperationsQuery),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from assay.act.orders.orders import list_node_orders
+from assay.act.tickets.repair_history import REPAIRS, select_repairs
+from assay.ledger.ledger_reader import read_projection
 from assay.model.page import draw_polyline
 from assay.model.timestamps import format_duration, parse_epoch_seconds, parse_time
 from assay.tell.pages.fabric_pages import list_drawn_faults, list_node_ports
@@ -19,6 +21,7 @@ from assay.tell.views.records import LiveRecords
 from assay.tell.views.sources import parse_place
 
 SPARK = (150.0, 34.0)
+REPAIRS_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
         drawn=Markup,
         sync_words=STATE_WORDS,
         stay_span=measure_stay,
+        repairs=select_repairs(read_projection(records.ledger_for_reading, REPAIRS), view.state.node)[:REPAIRS_SHOWN],
     )
 
 

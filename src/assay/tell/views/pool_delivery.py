@@ -18,26 +18,6 @@ SWAPS_SHOWN = 20
 
 
 @fact
-class SwappedNode:
-    """A spare that took the place of a node. Serial numbers say which machines these were."""
-
-    at: str
-    """When: ISO 8601 UTC."""
-    node: str
-    """The node that was out."""
-    serial: str
-    """Its serial number."""
-    by: str
-    """The spare."""
-    by_serial: str
-    """The serial number of the spare."""
-    since: str
-    """When the node had left service: ISO 8601 UTC."""
-    decision: str
-    """The id of the decision."""
-
-
-@fact
 class AwayNode:
     """A node of the pool that is out of service."""
 
@@ -75,8 +55,8 @@ class PoolDelivery:
     """When enough nodes should be back, if spares are lacking: ISO 8601 UTC; "" if nothing tells, or none lacks."""
     away: tuple[AwayNode, ...]
     """The nodes that are out, those that are overdue first."""
-    swaps: tuple[SwappedNode, ...]
-    """The last swaps, the newest first."""
+    swaps: tuple[LedgerEntry, ...]
+    """The last entries `node.replaced`, the newest first: which spare took whose place, by name and serial number."""
 
     def describe(self) -> str:
         """Return it in a line for people."""
@@ -88,15 +68,13 @@ class PoolDelivery:
         return f"{line}; {self.lacking} lack, without a spare: {day}"
 
 
-def _add_swap(swaps: dict[str, tuple[SwappedNode, ...]], entry: LedgerEntry) -> dict[str, tuple[SwappedNode, ...]]:
-    swap = NodeReplacedEntry.read(entry)
-    words = (entry.node, swap.serial, swap.by, swap.by_serial, swap.since, swap.decision)
-    swaps[swap.pool] = (SwappedNode(format_time(entry.at), *words), *swaps.get(swap.pool, ()))
-    return swaps
+def _add_swap(swaps: dict[str, tuple[LedgerEntry, ...]], entry: LedgerEntry) -> dict[str, tuple[LedgerEntry, ...]]:
+    pool = NodeReplacedEntry.read(entry).pool
+    return {**swaps, pool: (entry, *swaps.get(pool, ()))[:SWAPS_SHOWN]}
 
 
-SWAPS = Projection[dict[str, tuple[SwappedNode, ...]]]((NodeReplacedEntry.kind,), dict, _add_swap, dict)
-"""The swaps of each pool, the newest first."""
+SWAPS = Projection[dict[str, tuple[LedgerEntry, ...]]]((NodeReplacedEntry.kind,), dict, _add_swap)
+"""The last swaps of each pool, the newest first."""
 
 
 def list_pool_deliveries(source: RecordSource, states: Collection[NodeState]) -> list[PoolDelivery]:
@@ -114,11 +92,10 @@ def list_pool_deliveries(source: RecordSource, states: Collection[NodeState]) ->
         expected = standing.expect_enough(policy, states, now) if standing.is_short else None
         places = {"overdue": standing.overdue, "awaited": standing.awaited, "replaced": standing.replaced}
         away = []
-        for place, absentees in places.items():
-            for absent in absentees:
-                back = expect_return(policy, absent, states, now)
-                words = (absent.state.node, absent.state.state, format_time(absent.since))
-                away.append(AwayNode(*words, format_time(back) if back else "", place))
+        for place, absent in ((place, absent) for place, absentees in places.items() for absent in absentees):
+            back = expect_return(policy, absent, states, now)
+            words = (absent.state.node, absent.state.state, format_time(absent.since))
+            away.append(AwayNode(*words, format_time(back) if back else "", place))
         deliveries.append(
             PoolDelivery(
                 pool=pool,
@@ -130,7 +107,7 @@ def list_pool_deliveries(source: RecordSource, states: Collection[NodeState]) ->
                 lacking=max(0, standing.wanted - len(standing.spares)),
                 expected=format_time(expected) if expected else "",
                 away=tuple(away),
-                swaps=swaps.get(pool, ())[:SWAPS_SHOWN],
+                swaps=swaps.get(pool, ()),
             )
         )
     return deliveries
