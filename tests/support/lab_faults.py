@@ -111,12 +111,16 @@ PLANTED: dict[str, dict[str, Any]] = {
     "psu.lost": {"psu": 0},
     "secure-boot": {"on": True},
     "sel.entry": {"message": "Uncorrectable ECC", "severity": "Critical"},
+    "bmc.replaced": {},
+    "board.replaced": {},
     "chassis.replaced": {},
     "dimm.replaced": {"dimm": 5},
     "gpu.replaced": {"gpu": 6},
     "hca.replaced": {"hca": "mlx5_2"},
+    "node.moved": {"rack": "r01", "u": 40},
     "nvme.replaced": {"drive": 2},
     "psu.replaced": {"psu": 3},
+    "switch.replaced": {"switch": "leaf-su01-r0"},
     "ib.link.down": {"hca": "mlx5_4"},
 }
 CABLES: dict[str, dict[str, Any]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,6 +70,13 @@ class Ticket:
     """What else the work interrupts; "" for nothing."""
     files: str = shown(omit=True, default="")
     """Files to take along or to deliver, one a line: path below the fleet's root, two spaces, description."""
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands that a person types for this work, in order: those of its steps, and the one that ends it."""
+        typed = re.findall(r"`(assay (?!explain)[^`]+)`", self.steps)
+        ends = [line for line in self.verify.splitlines() if line.startswith("assay certify")]
+        return tuple(dict.fromkeys([*typed, *ends]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,4 +38,4 @@ def test_a_person_may_lead_a_node_past_an_escalation_that_its_profile_forbids(pa
     paper.fault("n1", "gpu.thermal", "gpu3")
     paper.say("certified", "n1")
     paper.step()
-    assert paper.story("n1").state == "debug"
+    assert paper.story("n1").state == "seatrial"

@@ -54,7 +54,7 @@ def test_it_is_waited_for_by_name(leaking, tmp_path):
     assert [who for who, nodes in groups.items() if "n3" in nodes] == ["room within the limits of the policy"]
     assert "held back" in groups["room within the limits of the policy"]["n3"]
     policy, title = leaking.policy, "Check hoses"
-    step = find_next_step(leaking.story("n3"), policy, {"t1": title})
+    step = find_next_step(leaking.story("n3"), policy, {"t1": Ticket("t1", "t1", title)})
     assert step.detail.endswith(f"; technicians meanwhile: {title}"), "who waits for room still learns what hands do"
     waiting = find_waiting_decision(leaking.story("n3"), serves=True)
     assert waiting is not None

@@ -22,7 +22,7 @@ def turn(paper, *, certify=False):
             if story.state != "production" or story.pending:
                 paper.settle(name)
                 paper.pass_all(name)
-                if certify and story.state in ("triage", "debug"):
+                if certify and story.state == "triage":
                     paper.say("certified", name)
         if not made:
             return
@@ -69,7 +69,7 @@ def out_in(paper, name, *states, then="gpu.xid.119"):
             if paper.story(name).state == state:
                 break
             paper.settle(name)
-            if state in ("debug", "onboard", "seatrial"):
+            if state == "seatrial":
                 paper.say("certified", name)
             elif paper.story(name).state == "production-reboot":
                 paper.fault(name, then, "gpu1")
@@ -79,8 +79,8 @@ def out_in(paper, name, *states, then="gpu.xid.119"):
 
 
 def test_a_node_counts_in_every_state_until_it_serves_again(paper):
-    out_in(paper, "n1", "production-reboot", "draining", "triage", "rma", "onboard", "seatrial")
-    out_in(paper, "n2", "production-reboot", "draining", "triage", "debug", "onboard", then="gpu.xid.79")
+    out_in(paper, "n1", "production-reboot", "draining", "triage", "rma", "seatrial")
+    out_in(paper, "n2", "production-reboot", "draining", "triage", "seatrial", then="gpu.xid.79")
 
 
 def test_a_node_that_a_person_takes_over_counts_as_automations_no_longer(paper):

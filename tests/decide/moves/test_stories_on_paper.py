@@ -134,7 +134,7 @@ def test_xid_79_again_within_the_window_leads_through_triage_to_rma(paper):
     assert quiet(paper, "n1") == ["draining", "triage", "rma"]
     assert [effect.action for effect in paper.story("n1").effects][-1] == "dossier"
     paper.say("certified", "n1", reason="GPU replaced")
-    assert quiet(paper, "n1") == ["onboard"], "every earlier pass is invalid, and a person certifies"
+    assert quiet(paper, "n1") == ["seatrial", "zap", "test"], "all is proved anew"
 
 
 def test_xid_79_again_after_the_window_is_a_first_time(paper):

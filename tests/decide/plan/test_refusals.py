@@ -136,10 +136,9 @@ def test_cables_that_are_laid_unplug_nobody(repository) -> None:
 
 
 def test_a_state_in_which_nodes_are_cannot_be_taken_away(repository, known) -> None:
-    repository.policy("  debug:\n    summary", "  bench:\n    summary").policy(
-        "certified_to: debug", "certified_to: bench"
-    )
-    repository.policy("triage: [debug, rma", "triage: [bench, rma").policy("  debug: [onboard", "  bench: [onboard")
+    repository.policy("  debug:\n    summary", "  bench:\n    summary")
+    repository.policy("triage: [seatrial, debug, rma", "triage: [seatrial, bench, rma")
+    repository.policy("  debug: [seatrial", "  bench: [seatrial")
     repository.policy("draining, triage, debug, rma]", "draining, triage, bench, rma]")
     assert refused(repository.plan()) == []
     made = repository.plan(known("n0005", "debug", start="triage"))

@@ -93,10 +93,10 @@ def test_at_watch_the_decision_is_recorded_once_and_nothing_moves(broken):
 
 def test_bookkeeping_goes_on_at_watch(paper):
     trusted(paper, fleet="watch")
-    paper.add("n1", "triage")
+    paper.add("n1", "draining")
     paper.say("certified", "n1")
-    assert [one.to_state for one in paper.step()] == ["debug"]
-    assert paper.story("n1").state == "debug"
+    assert [one.to_state for one in paper.step()] == ["triage"]
+    assert paper.story("n1").state == "triage"
 
 
 def test_cordon_first_flash_last(broken):

@@ -169,7 +169,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ()), *wipe]),
         verify=f"assay certify {view.name} --reason '…'",
         severity=min(severities, key=SEVERITIES.index),
-        steps="\n".join([*acts, *steps]),
+        steps="\n".join([*acts, *steps]).replace("NODE", view.name),
         files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
     )
 
@@ -393,7 +393,7 @@ def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Te
         ),
         verify="\n".join(f"{recorded.outcome.check}[{recorded.outcome.subject}]" for recorded in outcomes),
         severity="degraded",
-        steps="\n".join(notes.describe_acts(classes)),
+        steps="\n".join(notes.describe_acts(classes)).replace("NODE", view.name),
     )
 
 
@@ -444,7 +444,7 @@ def _incident_tickets(
             seen="\n".join([*(seen if seen[1:] else [texts[0][1]]), *still]),
             verify="\n".join(checks) or f"assay certify {view.name}",
             severity=incident.severity,
-            steps="\n".join(acts),
+            steps="\n".join(acts).replace("NODE", view.name),
         )
 
 

@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from assay.act.boot.inventory_update import draft_guids, draft_node_lines, find_new_guids, find_update, format_diff
 from assay.act.boot.matching import MachineMatch, match_machines, read_sightings
 from assay.act.boot.proposal import draft_inventory, propose_file, read_committed_file
 from assay.adapters.bmc.errors import BmcLoginRefused
@@ -26,6 +27,7 @@ from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.workspace import Workspace
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
+from assay.model.node import Node
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.machines import SeenMachine
 from assay.model.text.lists import fold_names, format_count
@@ -137,6 +139,66 @@ def take_over(
             f"{name}: its BMC has the login {done.account}{how}, and refuses the factory's {done.factory_account}"
         )
     raise typer.Exit(1 if failed else 0)
+
+
+@discover_app.command()
+def update(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NODE", help="The node, or a switch of a fabric.", show_default=False)],
+) -> None:
+    """Draft the lines of the repository that a new machine, board, BMC or switch changes, or a new place in a rack.
+
+    It asks the node and its BMC now: serial number, certificate, MAC addresses, GUIDs and place. The BMC gets the
+    factory login of a delivery, at the certificate that it shows, and no other login. A delivery that lists the serial
+    number tells the rest. Of a switch it needs a scan of its fabric. The draft is one commit on a branch of its own:
+    compare the certificate and the serial number with the machine's label before you merge it.
+
+    Exit codes: 0 drafted, or all is as declared; 1 a line must be corrected by hand; 2 it cannot be read.
+    """
+    workspace = Workspace(context.obj.resolve())
+    workspace.announce()
+    known = workspace.fleet.nodes.get(name)
+    path, before, after, questions = _draft_node(workspace, known) if known else _draft_switch(workspace, name)
+    if before != after:
+        branch = f"update/{name}"
+        proposal = propose_file(workspace.root, branch, path, after, f"inventory: {name} is as it is now")
+        typer.echo(f"{branch} changes {path} ({proposal.commit[:10]}):\n{format_diff(path, before, after)}")
+        typer.echo(f"  git push -u origin {branch}   # and open its pull request, or here: git merge {branch}")
+        for mistake in proposal.mistakes:
+            typer.echo(f"  before the merge, settle {mistake}")
+    else:
+        typer.echo(f"{name} is as the repository declares it")
+    for question in questions:
+        typer.echo(f"{name}: {question}", err=True)
+    raise typer.Exit(1 if questions else 0)
+
+
+def _draft_node(workspace: Workspace, node: Node) -> tuple[str, str, str, tuple[str, ...]]:
+    """Return the file that declares a node, its text before and after, and what a person must find out."""
+    from assay.adapters.bmc.scan import ask_service_root
+    from assay.observe.evidence_collector import collect_evidence
+
+    bmc = ask_service_root(node.bmc_address, node.settings.bmc_port) if node.bmc_address else None
+    seen = describe_found(bmc) if bmc else SeenMachine()
+    if bmc and any(delivery.factory_credentials for delivery in workspace.fleet.deliveries.values()):
+        try:
+            (seen,) = read_machines(workspace, [bmc], node.settings.bmc_port)
+        except AssayError as error:  # what the node itself says may be enough
+            typer.echo(f"no login to the BMC: {error.what}", err=True)
+    evidence = collect_evidence(workspace.fleet, [node.name], clock=workspace.clock)[node.name]
+    draft = find_update(workspace.fleet, node, seen, evidence)
+    return *draft_node_lines(workspace.root, node.name, draft.changes), draft.questions
+
+
+def _draft_switch(workspace: Workspace, name: str) -> tuple[str, str, str, tuple[str, ...]]:
+    from assay.act.loop.snapshot import FabricComparisonCache
+
+    scans = FabricComparisonCache().get_all(workspace.controller_context())
+    guids = next((new for scan in scans.values() if (new := find_new_guids(scan.comparison, name))), {})
+    if not guids:
+        fix = f"scan its fabric first; the nodes are {', '.join(fold_names(workspace.fleet.nodes))}"
+        raise AssayError(f"{name} is no node, and no scan saw a new switch in its place", fix=fix)
+    return *draft_guids(workspace.root, guids), ()
 
 
 @discover_app.command()

@@ -380,7 +380,8 @@ def _report_replaced(
         summary += _tell_other_name(first.node, places, resolver) if is_whole_node else ""
     else:
         summary = f"in the place of {where} ({first.guid}) is a device with the GUID {guids}"
-    fix = f"if {name} was replaced on purpose, write {guids} in its place"
+    update = f"`assay discover update {first.node or name}` drafts the lines: merge them"
+    fix = f"if {name} was replaced on purpose, write {guids} in its place; {update}"
     return CablingDiscrepancy("device-replaced", pairs, summary, (fix,), name, box=first.box, module=first.module)
 
 

@@ -16,7 +16,14 @@ from typing import Any
 
 from assay.lab.bmc.certificates import renew_certificate
 from assay.lab.bmc.power_transitions import reset_node
-from assay.lab.fabric.cabling import repair_cabling, replace_devices, slow_cable, swap_cables, unplug_cable
+from assay.lab.fabric.cabling import (
+    load_cabling,
+    repair_cabling,
+    replace_devices,
+    slow_cable,
+    swap_cables,
+    unplug_cable,
+)
 from assay.lab.node.healthy_devices import derive_number_below, derive_serial_number
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
@@ -81,6 +88,30 @@ def chassis_replaced(world: LabWorld, node: str, serial: str = "") -> None:
     renew_certificate(world, node)
 
 
+def board_replaced(world: LabWorld, node: str) -> None:
+    """Another system board of the same machine: its BMC and Ethernet ports are others, its serial number is the old."""
+    with _replacing(world, node) as (state, new):
+        state["nics"] = _renew(new["nics"], state["nics"])
+    renew_certificate(world, node)
+
+
+def bmc_replaced(world: LabWorld, node: str) -> None:
+    """Another BMC of the same machine, with a certificate of its own. The node keeps running."""
+    renew_certificate(world, node)
+
+
+def node_moved(world: LabWorld, node: str, rack: str, u: int) -> None:
+    """A node that stands in another place now, and started there. Its cables are as before."""
+    with _replacing(world, node) as (state, _):
+        state.update(rack=rack, u=u)
+
+
+def switch_replaced(world: LabWorld, node: str, switch: str) -> None:
+    """Another switch in place of this one, such as leaf-su01-r0, with the same cables."""
+    guid = load_cabling(world, node).port(switch).guid
+    replace_devices(world, {guid: IDENTITIES["guid"](guid)})
+
+
 @contextmanager
 def _replacing(world: LabWorld, node: str, *, is_hot: bool = False) -> Iterator[tuple[VirtualNodeState, Part]]:
     """Yield a node's state to edit, and how the node was when it was new; then start it, unless the part is hot."""
@@ -124,12 +155,16 @@ def _remove_drive(world: LabWorld, node: str, drive: Part) -> None:
 
 
 REPLACED_PARTS: Mapping[str, Callable[..., None]] = {
+    "bmc.replaced": bmc_replaced,
+    "board.replaced": board_replaced,
     "chassis.replaced": chassis_replaced,
     "dimm.replaced": dimm_replaced,
     "gpu.replaced": gpu_replaced,
     "hca.replaced": hca_replaced,
+    "node.moved": node_moved,
     "nvme.replaced": nvme_replaced,
     "psu.replaced": psu_replaced,
+    "switch.replaced": switch_replaced,
 }
 
 

@@ -16,7 +16,7 @@ from assay.model.specs.fault_relations import UNRELATED
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fleet import NodeOnMap
 from assay.tell.views.incident_groups import IncidentGroup, IncidentMember, group_incidents
-from assay.tell.views.next_step import NextStep, find_next_step, list_ticket_titles
+from assay.tell.views.next_step import NextStep, find_next_step, list_open_tickets
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,10 @@ def _list_waiting(
 ) -> Iterator[WaitingNodes]:
     """Yield the nodes by who must act next, with the task of all, or else that of each; the unobserved come last."""
     policies = {name: policy for policy in fleet.policies.values() for name in policy.states}
-    titles = list_ticket_titles(tickets)
+    opened_tickets = list_open_tickets(tickets)
     by_who: dict[str, list[tuple[str, NextStep]]] = defaultdict(list)
     for state in states:
-        step = find_next_step(state, policies.get(state.state), titles.get(state.node, {}), fleet.trust)
+        step = find_next_step(state, policies.get(state.state), opened_tickets.get(state.node, {}), fleet.trust)
         if step.who:
             by_who[step.who].append((state.node, step))
     for who, steps in by_who.items():

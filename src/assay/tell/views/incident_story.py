@@ -10,7 +10,7 @@ from assay.decide.state.node_state import NodeState, TransitionRecord
 from assay.model.facts import fact, shown
 from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
-from assay.tell.views.next_step import NOTHING_NEXT, NextStep, find_next_step, list_ticket_titles
+from assay.tell.views.next_step import NOTHING_NEXT, NextStep, find_next_step, list_open_tickets
 
 if TYPE_CHECKING:
     from assay.act.tickets.part_names import PartNames
@@ -150,9 +150,9 @@ def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str,
     from assay.observe.evidence_store import EvidenceStore
 
     names = PartNames(source.fleet, EvidenceStore(source.data_dir / "evidence"))
-    titles = list_ticket_titles(read_projection(source.ledger_for_reading, TICKETS).values())
+    opened_tickets = list_open_tickets(read_projection(source.ledger_for_reading, TICKETS).values())
     stories: dict[str, NodeStory] = {}
     for state in shown_states:
-        step = find_next_step(state, policies.get(state.state), titles.get(state.node, {}), source.fleet.trust)
+        step = find_next_step(state, policies.get(state.state), opened_tickets.get(state.node, {}), source.fleet.trust)
         stories[state.node] = NodeStory(tell_incidents(source.fleet.sound_fault_catalog, state, serving, names), step)
     return stories

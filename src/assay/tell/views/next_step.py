@@ -16,7 +16,7 @@ from assay.model.faults.fault_record import SEVERITIES
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.specs.policy_sections import LifecycleState
 from assay.model.specs.trust_rules import Trust
-from assay.model.ticket import TicketRecord
+from assay.model.ticket import Ticket, TicketRecord
 
 Blocker = Literal["breaker", "limits", "profile", "rack", "scheduler", "jobs", "turn"]
 WAITS: Mapping[Blocker, tuple[str, str]] = {
@@ -94,9 +94,9 @@ def is_left_to_people(state: NodeState, declared: LifecycleState) -> bool:
 
 
 def find_next_step(
-    state: NodeState, policy: LifecyclePolicy | None, tickets: Mapping[str, str], trust: Trust | None = None
+    state: NodeState, policy: LifecyclePolicy | None, tickets: Mapping[str, Ticket], trust: Trust | None = None
 ) -> NextStep:
-    """Return who must act next on a node. `tickets` are titles of its open tickets by id, the most severe first.
+    """Return who must act next on a node. `tickets` are its open tickets by id, the most severe first.
 
     With `trust`, what waits for a person's yes, or is only watched, is a step too.
     """
@@ -108,7 +108,7 @@ def find_next_step(
     ticket, serves = next(iter(tickets), ""), declared is not None and declared.in_service
     if state.note.startswith(FOREIGN_NOTE):
         return NextStep("whoever closed the node", "open it when the work is done", state.note, ticket)
-    work = f"technicians meanwhile: {tickets[ticket]}" if ticket else ""
+    work = f"technicians meanwhile: {tickets[ticket].title}" if ticket else ""
     if waiting := find_waiting_decision(state, serves=serves):
         return NextStep(*WAITS[waiting.blocker], "; ".join(filter(None, [waiting.detail, work])), ticket)
     for wait in list_trust_waits(policy, trust, state) if policy and trust else ():
@@ -116,7 +116,8 @@ def find_next_step(
             return NextStep("a person", wait.text, work, ticket)
         return NextStep("a person", f"say yes or no to {', '.join(wait.actions) or wait.text}", work, ticket)
     if ticket:
-        return NextStep("technicians", tickets[ticket], "", ticket)
+        typed = dict.fromkeys(command for each in tickets.values() for command in each.commands)
+        return NextStep("technicians", tickets[ticket].title, ", then ".join(sorted(typed, key=_is_last)), ticket)
     if serves:
         return NextStep("assay", "decides at its next round", state.note, "") if state.open_faults else NOTHING_NEXT
     if declared is None or is_left_to_people(state, declared):
@@ -126,12 +127,17 @@ def find_next_step(
     return NextStep("assay", task, "", "")
 
 
-def list_ticket_titles(tickets: Iterable[TicketRecord]) -> dict[str, dict[str, str]]:
-    """Return the titles of the open tickets of each node by id, the most severe first."""
+def _is_last(command: str) -> bool:
+    """Whether a command ends what people do on a node: then automation goes on."""
+    return command.startswith("assay certify")
+
+
+def list_open_tickets(tickets: Iterable[TicketRecord]) -> dict[str, dict[str, Ticket]]:
+    """Return the open tickets of each node by id, the most severe first."""
     opened = [record for record in tickets if not record.closed_at]
     ranks: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}
     opened.sort(key=lambda record: (ranks.get(record.ticket.severity, len(ranks)), record.opened_at))
-    titles: dict[str, dict[str, str]] = {}
+    by_node: dict[str, dict[str, Ticket]] = {}
     for record in opened:
-        titles.setdefault(record.ticket.node, {})[record.ticket.id] = record.ticket.title
-    return titles
+        by_node.setdefault(record.ticket.node, {})[record.ticket.id] = record.ticket
+    return by_node
