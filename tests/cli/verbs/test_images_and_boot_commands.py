@@ -13,6 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 from assay.cli.app import app
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from tests.support.places import ROOT
 
@@ -43,7 +44,7 @@ def run(root: Path, *words: str) -> tuple[int, str]:
 def test_images_shows_what_is_missing_and_fetches_it(root: Path) -> None:
     code, shown = run(root, "images")
     assert code == 1
-    assert "gpu-node-2026.10  version 2026.10, 16 nodes" in shown
+    assert f"{load_fleet(root).images['gpu-node-2026.10'].label}  16 nodes" in shown
     assert shown.count("missing  ") == 2
     assert "fetch what is missing: assay images --fetch" in shown
     code, shown = run(root, "images", "--fetch")

@@ -65,7 +65,7 @@ def answer_machine(context: ControllerContext, machine: BootingMachine) -> BootO
     if trust.step == "watch":
         return BootRefusal(f"assay only watches {node.name}: {trust}")
     provisioning, image = fleet.provisioning_of(node.name), choose_boot_image(context, node.name)
-    if provisioning is None or image is None:
+    if provisioning is None or provisioning.other or image is None or image.kernel is None:
         return BootRefusal(f"no image is declared for {node.name}")
     for spec in (provisioning, image):
         refuse_spec(fleet, spec, "a start by network")

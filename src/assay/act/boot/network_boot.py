@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import secrets
 import time
 from dataclasses import dataclass
@@ -33,7 +34,9 @@ from assay.adapters.bmc.client import (
     order_next_boot,
     write_asset_tag,
 )
+from assay.adapters.provisioner import Provisioner, make_texts
 from assay.decide.rollouts.rollout_history import ROLLOUTS
+from assay.declare.secret_lookup import read_secret
 from assay.declare.stand_ins import refuse_spec
 from assay.ledger.file_locks import hold_node_lock
 from assay.ledger.ledger_reader import read_projection
@@ -42,7 +45,8 @@ from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
 from assay.model.node import Node
 from assay.model.specs.image import ATTEMPT, IMAGE, Image, find_kernel_argument
-from assay.model.specs.provisioning import BOOT_STAGES, Provisioning
+from assay.model.specs.provisioning import BOOT_STAGES, OtherProvisioner, Provisioning
+from assay.model.specs.technician_work import LOCAL_URL
 from assay.observe.transports.transport import run_remote_probe
 
 
@@ -157,7 +161,12 @@ def order_image_at_next_boot(context: ActionContext, intent: EffectIntent) -> No
     It gets a number by which it proves itself. If its BMC cannot do that, the machine's own boot order counts.
     """
     provisioning, image = context.fleet.provisioning_of(intent.node), choose_boot_image(context, intent.node)
-    if provisioning is None or image is None or "network-starts" not in context.fleet.profile_of(intent.node).may:
+    if (
+        provisioning is None
+        or provisioning.other
+        or image is None
+        or "network-starts" not in context.fleet.profile_of(intent.node).may
+    ):
         return
     try:
         _refuse_stand_ins(context, provisioning, image)
@@ -215,10 +224,12 @@ class NetworkBoot:
         return self.context.fleet.nodes[self.intent.node]
 
     def _start(self) -> BootAttempt:
-        """Order the next boot, record the attempt, and cut the power."""
+        """Order the next boot, record the attempt, and cut the power; or order all of it from another tool."""
         node = self._node
         with contextlib.suppress(AssayError):
             self.boot_before = read_running_boot(node).boot_id
+        if self.provisioning.other:
+            return self._order(self.provisioning.other)
         with open_fleet_bmc(self.context.fleet, node) as bmc:
             order_next_boot(bmc, self.provisioning.boot_target)
             attempt = _begin_attempt(self.context, self.intent, self.image, give_number(self.context, node.name, bmc))
@@ -228,6 +239,21 @@ class NetworkBoot:
             except AssayError as error:
                 self._fail(attempt, f"its BMC did not restart it: {error}")
                 raise
+        return attempt
+
+    def _order(self, other: OtherProvisioner) -> BootAttempt:
+        """Record an attempt, and order it from another tool."""
+        context, node = self.context, self._node
+        attempt = _begin_attempt(context, self.intent, self.image, "")
+        context.progress(f"{node.name}: {other.url} installs image {self.image.name} ({self.image.version}) …")
+        try:
+            if context.fleet.is_lab and not re.match(LOCAL_URL, other.url):
+                raise AssayError("the lab reaches no provisioner of the site", where=other.url)
+            secret = read_secret(other.credentials, context.fleet.root) if other.credentials else ""
+            ends = time.monotonic() + 60 * self.provisioning.deadlines.agent
+            Provisioner(other, make_texts(node, self.image), secret).install(ends)
+        except AssayError as error:
+            return self._fail(attempt, str(error))
         return attempt
 
     def _follow(self, attempt: BootAttempt) -> str:
@@ -250,11 +276,13 @@ class NetworkBoot:
             running = read_running_boot(self._node)
         except AssayError:
             return None
-        if running.attempt == attempt.name:
+        is_other_boot = bool(self.boot_before) and running.boot_id != self.boot_before
+        is_installed = bool(self.provisioning.other) and is_other_boot and running.image == self.image.label
+        if running.attempt == attempt.name or is_installed:
             now = self.context.clock.now()
             self.context.ledger.append(make_stage_entry(attempt, "agent", now, proven_by=DOCUMENT))
             return ""
-        if not self.boot_before or running.boot_id == self.boot_before:
+        if not is_other_boot or self.provisioning.other:  # an installer may run meanwhile
             return None
         which = "an earlier start" if running.attempt else "no image of assay"
         return (
@@ -265,7 +293,7 @@ class NetworkBoot:
     def _find_missed_stage(self, attempt: BootAttempt) -> str:
         """Return which stage did not come in time, and what the BMC says; "" while all may still come."""
         reached = BOOT_STAGES.index(attempt.last_stage) + 1 if attempt.last_stage else 0
-        stage = BOOT_STAGES[min(reached, len(BOOT_STAGES) - 1)]
+        stage = BOOT_STAGES[-1 if self.provisioning.other else min(reached, len(BOOT_STAGES) - 1)]
         minutes = self.provisioning.deadlines.find_minutes(stage)
         if self.context.clock.now() < attempt.started_at + timedelta(minutes=minutes):
             return ""

@@ -30,6 +30,8 @@ class ImageFile:
     """The name of the image."""
     version: str
     """The version of the image."""
+    label: str
+    """What a running node shows as `assay.image=` on its kernel's command line."""
     nodes: int
     """How many nodes boot it."""
     file: str
@@ -138,6 +140,7 @@ def _list_files(fleet: Fleet, store: ImageStore) -> Iterator[ImageFile]:
             yield ImageFile(
                 image=image.name,
                 version=image.version,
+                label=image.label,
                 nodes=users.count(image.name),
                 file=name,
                 bytes=size,
@@ -153,7 +156,7 @@ def _format_rows(rows: list[ImageFile]) -> Iterator[str]:
     for row in rows:
         if row.image != shown:
             shown = row.image
-            yield f"{shown}  version {row.version}, {row.nodes} nodes"
+            yield f"{row.label}  {row.nodes} nodes"
         size = "missing" if row.bytes is None else f"{row.bytes / 2**20:,.1f} MiB"
         where = f"  {row.url}" if row.bytes is None else ""
         yield f"  {row.file:8} {size:>12}  {row.sha256[:12]}{where}"

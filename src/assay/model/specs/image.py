@@ -59,15 +59,15 @@ class Image(SpecDocument):
     - `pcrs`: registers of the TPM (0 to 23) with the SHA-256 that they have after this image has started, as
       `tpm2_pcrread sha256` prints them. A node that proves itself by its TPM must show them.
 
-    `kernel`: the kernel. `initrds`: the initial RAM disks, in order. `root`: the root file system, fetched by the
-    initial RAM disk, which checks its digest.
+    `kernel`: the kernel; without one, another provisioner installs the image. `initrds`: the initial RAM disks, in
+    order. `root`: the root file system, fetched by the initial RAM disk, which checks its digest.
     """
 
     kind: Literal["Image"]
     sources: list[str] = Field(min_length=1)
     version: str = Field(min_length=1, pattern=r"^[!-~]+$")
     node_specs: list[SpecName] = Field(default=[])
-    kernel: ImageArtifact
+    kernel: ImageArtifact | None = None
     initrds: list[ImageArtifact] = Field(default=[], max_length=9)
     root: ImageArtifact | None = None
     arguments: list[KernelArgument] = Field(default=[])
@@ -79,7 +79,8 @@ class Image(SpecDocument):
     def artifacts(self) -> dict[str, ImageArtifact]:
         """The files of the image by the name under which assay serves them: `kernel`, `initrd0`, `root`."""
         initrds = {f"initrd{number}": artifact for number, artifact in enumerate(self.initrds)}
-        return {"kernel": self.kernel, **initrds, **({"root": self.root} if self.root else {})}
+        named = {"kernel": self.kernel, **initrds, "root": self.root}
+        return {name: artifact for name, artifact in named.items() if artifact}
 
     @property
     def data_source(self) -> str:

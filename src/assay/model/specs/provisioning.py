@@ -6,12 +6,13 @@ The network of a node as its inventory declares it. It becomes cloud-init's netw
 from __future__ import annotations
 
 from ipaddress import ip_address, ip_interface
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from assay.model.specs.credential_reference import CredentialReference, TokenReferences
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
+from assay.model.specs.technician_work import SinkUrl
 
 BootStage = Literal["pxe", "kernel", "cloud-init", "agent"]
 BOOT_STAGES: tuple[BootStage, ...] = ("pxe", "kernel", "cloud-init", "agent")
@@ -108,6 +109,40 @@ class Joins(StrictModel):
     slurm: SlurmJoin | None = None
 
 
+class ProvisionerOrder(StrictModel):
+    """One request to a provisioner. Texts may hold `{node}`, `{serial}`, `{image}`, `{version}` or a host variable.
+
+    `path`: below its `url`. `body`: JSON. `form`: fields of a form in its place. `after`: it is sent once the machine
+    is in one of these states. `unless`: it is not sent in these.
+    """
+
+    method: Literal["POST", "PUT", "PATCH"] = "POST"
+    path: str = Field(pattern=r"^/\S+$")
+    body: Any = None
+    form: dict[str, str] = Field(default={})
+    after: list[str] = Field(default=[])
+    unless: list[str] = Field(default=[])
+
+
+class OtherProvisioner(StrictModel):
+    """A tool that installs machines, by its HTTP API, such as Ironic or MAAS: assay orders, and proves the result.
+
+    - `headers`: of each request; `{secret}` is what `credentials` lead to, `{nonce}` and `{timestamp}` are for OAuth.
+    - `state_path`: where a GET tells a machine's state, `state_field`: the field of the answer that has it.
+    - `failed`: states in which an order has failed.
+
+    `url`: of its API. `credentials`: the secret. `orders`: what installs a machine, in order.
+    """
+
+    url: SinkUrl
+    headers: dict[str, str] = Field(default={})
+    credentials: CredentialReference | None = None
+    state_path: str = Field(pattern=r"^/\S+$")
+    state_field: str
+    failed: list[str] = Field(default=[])
+    orders: list[ProvisionerOrder] = Field(min_length=1)
+
+
 class Provisioning(SpecDocument):
     """How the nodes of some pools boot.
 
@@ -125,6 +160,9 @@ class Provisioning(SpecDocument):
 
     `report_token`: what a DHCP server or another tool must present to report machines that it saw; one token or two.
     Without it, nobody may report any.
+
+    `other`: the tool that installs these nodes in assay's place. The kernel's command line of what it installs must
+    have `assay.image=` and the Image's label: with another boot, that proves it, until the deadline `agent`.
 
     `deadlines`: of the stages. `users`: who may log in. `files`: more files. `joins`: what nodes join.
     """
@@ -149,6 +187,7 @@ class Provisioning(SpecDocument):
     files: list[NodeFile] = Field(default=[])
     joins: Joins = Field(default_factory=Joins)
     report_token: TokenReferences = Field(default=[])
+    other: OtherProvisioner | None = None
 
     def applies_to(self, pool: str) -> bool:
         """Whether the nodes of a pool boot this way."""
