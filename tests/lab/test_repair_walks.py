@@ -81,7 +81,8 @@ def test_each_repair_ends_in_production_by_at_most_two_commands_that_assay_names
     assay(home, "lab", "inject", "gpu.missing", "--node", "n0001", "--with", "gpu=4")
     for node in [*WALKS][1:]:
         assay(home, "move", node, "triage", "--now", "--reason", f"{WALKS[node][0]} is planned")
-    for _ in range(6):
+        assay(home, "reconcile", "--once", "--settle")  # an order is meant for an hour of the lab, which is a minute
+    for _ in range(4):
         pass_time(home, 0.5)
     assert set(read_states(home).values()) == {"triage"}, assay(home, "status")
     for node, (fault, given, _) in WALKS.items():

@@ -172,12 +172,16 @@ class FleetReloader:
 
     def _read_checked(self) -> Fleet:
         fleet = self.read_fleet()
+        self.refuse_errors()
+        return fleet
+
+    def refuse_errors(self) -> None:
+        """Raise AssayError, in a sentence, for files in which `assay check` finds errors."""
         problems = check_repository(self.root, self.clock.now()).problems
         if errors := [problem for problem in problems if problem.severity == "error"]:
             more = f" (and {len(errors) - 1} more)" if errors[1:] else ""
             fix = "`assay check` lists every problem"
             raise AssayError(f"{errors[0].message}{more}", where=errors[0].where, fix=fix)
-        return fleet
 
     def _read_stamp(self) -> FleetStamp:
         return signed_commits.read_head_commit(self.root), frozenset(self._stat_files())

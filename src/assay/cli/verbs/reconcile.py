@@ -104,7 +104,7 @@ def reconcile(
     By default it runs until SIGTERM or Ctrl-C: it observes each node on its schedule, reacts to new ledger entries at
     once, and runs the jobs of specs/schedules. With --once or --settle it observes all nodes and fabrics, and only
     lists the scheduled jobs that are due: `assay schedules run` runs them. SIGHUP makes the loop read the fleet again;
-    in a terminal, which hangs up by it, it ends the loop.
+    in a terminal, which hangs up by it, it ends the loop. A fleet in which `assay check` finds errors is refused.
 
     Exit codes: 0 ended normally; 1 after --once or --settle, the breaker holds nodes back; 2 it could not run.
     """
@@ -113,6 +113,7 @@ def reconcile(
     workspace = Workspace(fleet.resolve())
     select = partial(select_nodes, names=nodes or [], pools=[pool] if pool else [])
     names = select(workspace.fleet)
+    workspace.fleet_reloader(LOG.info).refuse_errors()  # it would act by what nobody could mean
     if not once and not settle:
         _run_loop(workspace, select, interval, form, metrics)
         return
