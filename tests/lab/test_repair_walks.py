@@ -46,8 +46,14 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
     change_yaml(home / "inventory/h100-a.yml", add)
     change_yaml(home / "specs/fabrics/compute.yaml", lambda design: design.update(nodes=["n0001..n0005"]))
-    limits = {"pool_percent": 100, "rack_concurrent": 5}  # all walks go at once
-    change_yaml(home / "specs/lifecycle/default.yaml", lambda policy: policy["limits"].update(limits))
+
+    def widen(policy: dict[str, Any]) -> None:
+        """Let all walks go at once."""
+        policy["limits"] |= {"pool_percent": 100, "rack_concurrent": 5}
+        for series in policy["breaker"]["by_class"]:
+            series["min_nodes"] = 5
+
+    change_yaml(home / "specs/lifecycle/default.yaml", widen)
     start_history(home)
     assay(home, "lab", "up")
     assay(home, "reconcile", "--once")

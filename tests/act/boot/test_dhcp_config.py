@@ -57,6 +57,22 @@ def test_kea_takes_it(fleet: Fleet, tmp_path: Path, hosts: list[DhcpHost]) -> No
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(("url", "server"), [("http://10.20.1.2:8080", "10.20.1.2"), ("http://boot.site:8080", None)])
+def test_kea_is_told_the_server_of_loaders_by_tftp_where_it_takes_one(
+    fleet: Fleet, tmp_path: Path, url: str, server: str | None
+) -> None:
+    rendered = render_kea(fleet.provisionings["lab1"].model_copy(update={"url": url}), HOSTS)
+    classes = json.loads(rendered)["Dhcp4"]["client-classes"]
+    by_tftp = [each for each in classes if "/" not in each["boot-file-name"]]
+    assert len(by_tftp) == 3
+    assert {each.get("next-server") for each in by_tftp} == {server}
+    assert not any("next-server" in each for each in classes if each not in by_tftp)
+    (tmp_path / "kea.json").write_text(rendered)
+    command = [find_program("kea-dhcp4"), "-t", tmp_path / "kea.json"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("mac", ["02:00:00:00:01:01", "02:00:00:00:01:0A"])
 def test_a_mac_that_is_declared_twice_is_listed_once(tmp_path: Path, mac: str) -> None:
     declared = load_with_network(tmp_path, mac, {"mac": mac.lower(), "addresses": ["10.20.1.11/24", "fd00::11/64"]})

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_interface
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from assay.model.fleet import Fleet
 from assay.model.specs.image import ATTEMPT, IMAGE, Image
@@ -151,7 +152,9 @@ def _list_dnsmasq_lines(provisioning: Provisioning, hosts: list[DhcpHost]) -> It
 def render_kea(provisioning: Provisioning, hosts: list[DhcpHost]) -> str:
     """Return a configuration for kea-dhcp4. A site adds its own interfaces, subnets and pools."""
     base = f"{provisioning.url}{BOOT_PATH}"
-    by_tftp = [_make_class(name, PXE_ARCHITECTURES[name], loader) for name, loader in TFTP_LOADERS.items()]
+    host = urlsplit(provisioning.url).hostname or ""
+    tftp = {"next-server": host} if re.fullmatch(r"[0-9.]+", host) else {}  # Kea takes no name there
+    by_tftp = [_make_class(name, PXE_ARCHITECTURES[name], loader) | tftp for name, loader in TFTP_LOADERS.items()]
     by_http = [
         _make_class(name, HTTP_ARCHITECTURES[name], f"{base}/loaders/{loader}", vendor_class="HTTPClient")
         for name, loader in HTTP_LOADERS.items()
