@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from assay.act.actions.action import ActionContext
 from assay.act.boot.boot_requests import BootingMachine, answer_machine
-from assay.act.boot.network_boot import choose_boot_image
+from assay.act.boot.network_boot import _refuse_too_large, choose_boot_image
 from assay.act.boot.script import BootOrder
 from assay.act.loop.context import ControllerContext
 from assay.declare.loader import load_fleet
@@ -24,6 +25,7 @@ from assay.model.entries.rollouts import (
     RolloutGroup,
     RolloutStartedEntry,
 )
+from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.reading import value
@@ -135,3 +137,21 @@ def test_the_boot_server_gives_the_image_that_was_chosen_for_the_start(site: Sit
     once_more = answer_machine(site.context, machine)
     assert isinstance(once_more, BootOrder)
     assert (once_more.attempt, once_more.image) == (order.attempt, site.old), "a start keeps its image"
+
+
+@pytest.mark.parametrize(("gib", "is_refused"), [(2049, True), (2000, False)])
+def test_an_image_larger_than_the_nodes_memory_is_refused_before_the_power_is_cut(
+    tmp_path: Path, gib: int, is_refused: bool
+) -> None:
+    site = Site(tmp_path)
+    assert site.new is not None
+    assert site.context.fleet.spec_of(NODE).memory_gib == 2048
+    (tmp_path / "images").mkdir()
+    with (tmp_path / "images" / site.new.artifacts["kernel"].sha256).open("wb") as file:
+        file.truncate(gib * 2**30)
+    with (
+        pytest.raises(AssayError, match="2,049 GiB, and a stateless node holds it in 2048 GiB")
+        if is_refused
+        else nullcontext()
+    ):
+        _refuse_too_large(site.context, NODE, site.new)

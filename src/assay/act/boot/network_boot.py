@@ -26,6 +26,7 @@ from assay.act.boot.attempts import (
     make_started_entry,
     name_attempt,
 )
+from assay.act.boot.image_store import IMAGES_FOLDER
 from assay.act.remedies.boot import ASSET_TAG, BMC_S, PROBE_S, force_off_and_on
 from assay.adapters.bmc.client import (
     BmcClient,
@@ -105,6 +106,7 @@ def restore_asset_tag(context: ActionContext, intent: EffectIntent) -> None:
 DOCUMENT = "document"
 """Proves a stage: the probe's own reading of the node."""
 POWER_S, LOCK_S = 300.0, 1800.0
+GIB = 2**30
 
 
 class RunningBoot(NamedTuple):
@@ -151,6 +153,8 @@ def boot_declared_image(context: ActionContext, intent: EffectIntent) -> None:
         fix = f"name one in `images` of Provisioning {provisioning.name}, or give the host a `boot_image`"
         raise AssayError(f"no image is declared for {spec}", where=intent.node, fix=fix)
     _refuse_stand_ins(context, provisioning, image)
+    if not provisioning.other:
+        _refuse_too_large(context, intent.node, image)
     with hold_node_lock(context.home, intent.node, LOCK_S):
         NetworkBoot(context, intent, provisioning, image).run()
 
@@ -182,6 +186,18 @@ def _refuse_stand_ins(context: ActionContext, provisioning: Provisioning, image:
     """Raise AssayError if a real machine would start from a server or an image that there is not."""
     for spec in (provisioning, image):
         refuse_spec(context.fleet, spec, "a start by network")
+
+
+def _refuse_too_large(context: ActionContext, node: str, image: Image) -> None:
+    """Raise AssayError for an image whose files, where they are here, are larger than the node's memory."""
+    files = [context.home / IMAGES_FOLDER / artifact.sha256 for artifact in image.artifacts.values()]
+    size, memory_gib = (
+        sum(file.stat().st_size for file in files if file.is_file()),
+        context.fleet.spec_of(node).memory_gib,
+    )
+    if memory_gib and size > memory_gib * GIB:
+        message = f"Image {image.name} has {size / GIB:,.0f} GiB, and a stateless node holds it in {memory_gib} GiB"
+        raise AssayError(message, where=node, fix="make the image smaller, or correct memory_gib of the node spec")
 
 
 def _begin_attempt(context: ActionContext, intent: EffectIntent, image: Image, nonce_sha256: str) -> BootAttempt:
