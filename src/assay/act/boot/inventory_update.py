@@ -44,9 +44,9 @@ def find_update(fleet: Fleet, node: Node, seen: SeenMachine, evidence: EvidenceD
     """
     serials = {*find_node_serials(evidence).values(), seen.serial} - {""}
     if len(serials) != 1:
-        said = f"it says {' and '.join(sorted(serials))}" if serials else "nobody could read it"
+        problem = f"it says {' and '.join(sorted(serials))}" if serials else "nobody could read it"
         fix = f"let the machine start, or log in to its BMC: assay discover --scan {node.bmc_address} --login"
-        raise AssayError(f"the serial number of {node.name} is not known: {said}", fix=fix)
+        raise AssayError(f"the serial number of {node.name} is not known: {problem}", fix=fix)
     (serial,) = serials
     ordered = (machine for delivery in fleet.deliveries.values() for machine in delivery.machines)
     listed = next((machine for machine in ordered if machine.serial_number == serial), None)
