@@ -25,6 +25,15 @@ WALKS: dict[str, tuple[str, dict[str, Any], bool]] = {
 """Node → what people do to it in triage, and whether the inventory must know of it."""
 SWITCH = "leaf-su01-r0"
 MOST_TYPED = 2
+SLOW = """\
+kind: Scenario
+name: slow
+description: A round on a busy machine takes no hour of the lab.
+owner: tests
+start: "2026-01-05T08:00:00+00:00"
+rate: 5
+chapters: [{title: nothing, steps: [{reconcile: {}}]}]
+"""
 
 
 def assay(home: Path, *words: str) -> str:
@@ -55,7 +64,8 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
     change_yaml(home / "specs/lifecycle/default.yaml", widen)
     start_history(home)
-    assay(home, "lab", "up")
+    (home.parent / "slow.yaml").write_text(SLOW)
+    assay(home, "lab", "up", "--scenario", str(home.parent / "slow.yaml"))
     assay(home, "reconcile", "--once")
     yield home
     assay(home, "lab", "down")
@@ -87,7 +97,7 @@ def test_each_repair_ends_in_production_by_at_most_two_commands_that_assay_names
     assay(home, "lab", "inject", "gpu.missing", "--node", "n0001", "--with", "gpu=4")
     for node in [*WALKS][1:]:
         assay(home, "move", node, "triage", "--now", "--reason", f"{WALKS[node][0]} is planned")
-        assay(home, "reconcile", "--once", "--settle")  # an order is meant for an hour of the lab, which is a minute
+    assay(home, "reconcile", "--once", "--settle")  # an order is meant for an hour
     for _ in range(4):
         pass_time(home, 0.5)
     assert set(read_states(home).values()) == {"triage"}, assay(home, "status")
