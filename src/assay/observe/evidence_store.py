@@ -19,6 +19,7 @@ from pathlib import Path
 
 from assay.model.errors import AssayError
 from assay.model.evidence import (
+    OBJECT_SUFFIX,
     EvidenceDocument,
     encode_canonical_json,
     find_object_path,
@@ -55,6 +56,12 @@ class EvidenceStore:
     def latest_pushed(self, name: str) -> EvidenceDocument | None:
         """Return the newest document that a node's agent has pushed, None where there is none. Raises AssayError."""
         return self._read_newest("pushed", name)
+
+    def list_since(self, since: float) -> list[str]:
+        """Return the digests of the documents that were stored since a time in seconds since 1970, newest first."""
+        files = ((path.stat().st_mtime, path) for path in (self.folder / "objects").glob(f"*/*{OBJECT_SUFFIX}"))
+        newest = sorted((stamped for stamped in files if stamped[0] >= since), reverse=True)
+        return [path.name.partition(".")[0] for _, path in newest]
 
     def stored_at(self, name: str) -> float:
         """Return when a node's newest document was stored, in seconds since 1970; 0 where there is none."""

@@ -13,6 +13,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from assay.act.loop import history_replay
 from assay.cli.verbs.upgrade import upgrade_app
 from assay.declare.starter import new_repository
 from assay.declare.starter.starter_record import RECORD, TEXTS, read_record
@@ -231,3 +232,20 @@ def test_a_real_fleet_goes_from_an_older_starter_to_this_one_and_is_right(tmp_pa
         [sys.executable, "-m", "assay", "check"], cwd=root, capture_output=True, text=True, check=False
     )
     assert check.returncode == 0, check.stdout
+
+
+def test_what_history_speaks_against_needs_a_person(copied: CopiedFleet, upgrade: Upgrade, monkeypatch) -> None:
+    (copied.root / ".assay").mkdir(exist_ok=True)
+    (copied.root / ".assay/ledger.sqlite").touch()
+    monkeypatch.setattr(
+        history_replay, "replay_upgrade", lambda plan, root, *_: (None, "77 nodes would have been closed")
+    )
+    shown = upgrade()
+    assert shown.exit_code == 1
+    assert "A person must look: 77 nodes would have been closed. Whoever agrees adds --despite-history." in shown.stdout
+    refused = upgrade("--apply")
+    assert isinstance(refused.exception, AssayError)
+    assert "the stored history speaks against it: 77 nodes" in str(refused.exception)
+    assert copied.read()[B] != MERGED[B]
+    assert upgrade("--apply", "--despite-history").exit_code == 0
+    assert copied.read()[B] == MERGED[B]

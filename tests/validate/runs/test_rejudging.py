@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from assay.act.loop.history_replay import replay_stored_history
+from assay.act.loop.plan_inputs import load_folder_revision
 from assay.cli.verbs.rejudge import rejudge_app
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.ledger.store import Ledger
@@ -251,3 +254,19 @@ def test_the_verb_says_it_in_one_line_or_what_differs(fleet: Repository) -> None
     assert (code, document["identical"], document["verdicts"]) == (0, False, 0)
     assert document["differing"] > 0
     assert document["comparison"]["worse"] == 0
+
+
+def test_new_checks_are_told_with_the_nodes_that_they_would_have_closed(fleet: Repository) -> None:
+    before = load_folder_revision(fleet.root)
+    file = fleet.root / "suites" / "production" / "test_gpu.py"
+    file.write_text(file.read_text().replace("at_most=limits.gpu_temperature", "at_most=5"))
+    now = NOON + timedelta(hours=2)
+    entries = [make_enrolled_entry("n0005", "h100-a", "production", NOON - timedelta(days=1))]
+    report = replay_stored_history(
+        fleet.root, "", before, load_folder_revision(fleet.root), entries, fleet.root / ".assay" / "ledger.sqlite",
+        fleet.store, fleet.root / "reports", now,
+    )  # fmt: skip
+    assert report
+    assert report.outcomes == 5 * 8
+    assert [(each.fault, each.nodes) for each in report.closed] == [("gpu.thermal", ("n0005",))]
+    assert (report.lost, report.missing) == ((), ())

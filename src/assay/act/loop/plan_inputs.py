@@ -13,13 +13,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.decide.plan.backtest import BACKTEST_DAYS, find_changed_scopes, run_backtest
 from assay.decide.plan.inputs import (
     BacktestReport,
     FleetFacts,
     FleetRevision,
+    HistoryReport,
     MedianDuration,
     PolicyReplayReport,
     PresentFacts,
@@ -55,9 +56,17 @@ ONE_HOUR = timedelta(hours=1)
 
 
 def load_plan_facts(
-    ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime, evidence: EvidenceStore
+    ledger: Path | str,
+    before: FleetRevision,
+    after: FleetRevision,
+    now: datetime,
+    evidence: EvidenceStore,
+    history: HistorySource | None = None,
 ) -> FleetFacts:
-    """Return the facts from the ledger at a path or URL. Without a ledger they are missing; none is created."""
+    """Return the facts from the ledger at a path or URL. Without a ledger they are missing; none is created.
+
+    `history` says where runs and the head's suites are; without it, the stored history is not judged again.
+    """
     entries = read_all_entries(ledger)
     checks = find_affected_checks(before, after)
     newest = select_newest_outcomes(read_recent_outcomes(ledger, checks, now))
@@ -71,6 +80,7 @@ def load_plan_facts(
         backtest=_run_backtest(ledger, before, after, entries, now),
         recounts=changes,
         policy_replay=_replay_policy(before, after, node_states, now),
+        history=_replay_history(history, before, after, entries, ledger, evidence, now) if history else None,
         now=now,
     )
 
@@ -79,7 +89,7 @@ def take_server_facts(known: PresentFacts, before: FleetRevision, after: FleetRe
     """Return the facts that a server has told. It tells no outcomes, so the last days cannot be asked."""
     now = parse_time(known.at)
     changes = find_counting_changes(before, after, {}, now)
-    is_asked = any((*find_changed_scopes(before, after), changes))
+    is_asked = any((*find_changed_scopes(before, after), changes, before.reads != after.reads))
     missing = "the last days were not asked: beside the ledger, `assay plan` does it" if is_asked else ""
     return replace(_take_facts(known), now=now, history_missing=missing)
 
@@ -168,6 +178,29 @@ def _replay_policy(
     from assay.act.loop.policy_replay import replay_policy_change  # few plans need it, and all would wait for it
 
     return replay_policy_change(before, after, node_states, now)
+
+
+class HistorySource(NamedTuple):
+    """The repository, the revision of the change ("" for the folder), and the folder with the reports of runs."""
+
+    root: Path
+    head: str
+    reports: Path
+
+
+def _replay_history(
+    source: HistorySource,
+    before: FleetRevision,
+    after: FleetRevision,
+    entries: list[LedgerEntry],
+    ledger: Path | str,
+    evidence: EvidenceStore,
+    now: datetime,
+) -> HistoryReport | None:
+    from assay.act.loop.history_replay import replay_stored_history  # as above: it judges runs, and loads pytest
+
+    root, head, reports = source
+    return replay_stored_history(root, head, before, after, entries, ledger, evidence, reports, now)
 
 
 def _run_backtest(
@@ -260,6 +293,12 @@ def load_plan_revisions(
     fleet, dangling = mend_fleet(build_readable_fleet(was), after.fleet, was, will)
     before = _make_revision(was, fleet, base)
     return replace(before, unread=(*unread, *dangling)), after
+
+
+def load_folder_revision(root: Path) -> FleetRevision:
+    """Return a folder as a revision. Raises AssayError if it has a mistake."""
+    draft = read_draft(root)
+    return _make_revision(draft, _build_head(draft, ""), "")
 
 
 def _build_head(draft: RepositoryDraft, rev: str) -> Fleet:

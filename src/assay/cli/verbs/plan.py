@@ -58,12 +58,17 @@ def plan(
     that the new limits or policy would have moved in the last 30 days. If the ledger cannot be read, or the server does
     not answer, the plan is made without it and says so.
 
+    If fault classes, relations or checks change, both revisions judge the stored evidence of the last 30 days, what the
+    ledger recorded of logs, and the last run: which nodes the head would have closed, which of them were proven healthy
+    later, and which faults it no longer sees. Beyond the policy's `rollouts.history`, the plan refuses.
+
     With --store, `assay reconcile` holds the merge of this head to this plan: if another plan results then, the rollout
     waits for a person. The note is in refs/notes/assay-plan; push that ref if another clone applies the merge.
 
     Exit codes: 0 the limits allow it; 1 they do not; 2 the head, git, the ledger or the server cannot be read.
     """
     from assay.act.loop.plan_inputs import (
+        HistorySource,
         load_earlier_revisions,
         load_plan_facts,
         load_plan_revisions,
@@ -88,7 +93,8 @@ def plan(
             facts = take_server_facts(FleetServer(server, token_file, authority).read_facts(), before, after)
         else:
             evidence, now = EvidenceStore(workspace.evidence_dir), workspace.clock.now()
-            facts = load_plan_facts(workspace.ledger_location, before, after, now, evidence)
+            history = HistorySource(workspace.root, head, workspace.reports_dir)
+            facts = load_plan_facts(workspace.ledger_location, before, after, now, evidence, history)
     except (LedgerError, ServerError) as error:
         facts, unread = FleetFacts(missing=error.what), error
     change_plan = make_change_plan(before, after, facts, load_earlier_revisions(workspace.root, facts, head, cache))

@@ -13,6 +13,7 @@ import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat
+from assay.decide.plan.inputs import HistoryReport
 from assay.declare.home import require_repository
 from assay.declare.starter.upgrade_plan import DELETED, FileChange, Status, UpgradePlan
 from assay.model.errors import AssayError
@@ -69,6 +70,8 @@ class UpgradeAnswer:
     """Files that are not committed and would be touched."""
     files: list[UpgradedFile]
     """Every file, also those that stay as they are; those with conflicts if it finished an upgrade."""
+    history: HistoryReport | None = None
+    """What the new version would have done otherwise with the stored history; null if they judge alike, or none is."""
 
 
 upgrade_app = typer.Typer(add_completion=False)
@@ -87,6 +90,9 @@ def upgrade(
             help="For a fleet without a record: a commit that has the files as `assay init` copied them.",
         ),
     ] = "",
+    despite_history: Annotated[
+        bool, typer.Option("--despite-history", help="Write it though the stored history speaks against it.")
+    ] = False,
     form: OutputFormat = "text",
 ) -> None:
     """Bring the files that `assay init` copied to this version of assay, and keep what the site changed.
@@ -95,18 +101,46 @@ def upgrade(
     The inventory, the fabric designs and every file of your own stay as they are; only what Python files import from
     inner modules of assay is imported from assay.fleetkit. Nothing is committed.
 
-    Exit codes: 0 shown or written, without a conflict; 1 there are conflicts to resolve; 2 not done.
+    With a ledger, both versions judge its history and the stored evidence of the last 30 days: which nodes the new one
+    would have closed, which of them were proven healthy later, and which faults it no longer sees. Beyond the policy's
+    `rollouts.history` a person must look, and agree with --despite-history.
+
+    Exit codes: 0 shown or written, without a conflict; 1 there are conflicts to resolve, or history speaks against it;
+    2 not done.
     """
     site = _open_site(fleet)
     if is_applied:
-        sys.exit(_apply(site, base, form))
+        sys.exit(_apply(site, base, form, is_agreed=despite_history))
     plan = _make_plan(site, base)
+    history, excess = _judge_history(site, plan)
     uncommitted = _list_uncommitted(site, plan)
     advice = [APPLY] if plan.is_needed else []
     if uncommitted:
         advice.insert(0, f"Not committed: {format_list(uncommitted)}. Commit or stash it before you apply.")
-    _print(plan, form, advice, uncommitted)
-    sys.exit(1 if plan.select("conflict") else 0)
+    _print(plan, form, [*_format_history(history, excess), *advice], uncommitted, history=history)
+    sys.exit(1 if plan.select("conflict") or (excess and not despite_history) else 0)
+
+
+def _judge_history(site: SiteFiles, plan: UpgradePlan) -> tuple[HistoryReport | None, str]:
+    """Return what the new version would have done with the stored history, and what of it needs a person."""
+    from assay.cli.workspace import Workspace
+
+    workspace = Workspace(site.root)
+    if not plan.is_needed or not workspace.has_ledger:
+        return None, ""
+    from assay.act.loop.history_replay import replay_upgrade
+    from assay.observe.evidence_store import EvidenceStore
+
+    evidence, now = EvidenceStore(workspace.evidence_dir), workspace.clock.now()
+    return replay_upgrade(plan, site.root, workspace.ledger_location, evidence, workspace.reports_dir, now)
+
+
+def _format_history(history: HistoryReport | None, excess: str) -> Iterator[str]:
+    from assay.decide.plan.sections import format_history
+
+    yield from format_history(history)
+    if excess:
+        yield f"A person must look: {excess}. Whoever agrees adds --despite-history."
 
 
 def _open_site(fleet: Path) -> SiteFiles:
@@ -119,7 +153,7 @@ def _open_site(fleet: Path) -> SiteFiles:
     return site
 
 
-def _apply(site: SiteFiles, base: str, form: OutputFormat) -> int:
+def _apply(site: SiteFiles, base: str, form: OutputFormat, *, is_agreed: bool) -> int:
     """Write an upgrade, or finish one that was killed, and return the exit code."""
     from assay.declare.starter.upgrade_journal import apply_upgrade, find_broken_off, finish_upgrade
 
@@ -131,10 +165,15 @@ def _apply(site: SiteFiles, base: str, form: OutputFormat) -> int:
         if uncommitted:
             fix = "commit or stash it first, so that you can tell what the upgrade did; nothing was written"
             raise AssayError(f"not committed: {format_list(uncommitted)}", where=str(site.root), fix=fix)
+        history, excess = _judge_history(site, plan)
+        if excess and not is_agreed:
+            fix = "`assay upgrade` shows it; whoever agrees adds --despite-history. Nothing was written"
+            raise AssayError(f"the stored history speaks against it: {excess}", where=str(site.root), fix=fix)
         undo = UNDO if site.is_clean() else UNDO_BY_FILE
         if plan.is_needed:
             apply_upgrade(site, plan)
-    _print(plan, form, _describe_next_steps(plan, undo), [], is_applied=True)
+    notes = [*_format_history(history, excess), *_describe_next_steps(plan, undo)]
+    _print(plan, form, notes, [], is_applied=True, history=history)
     return 1 if plan.select("conflict") else 0
 
 
@@ -187,10 +226,16 @@ def _describe_next_steps(plan: UpgradePlan, undo: str) -> list[str]:
 
 
 def _print(
-    plan: UpgradePlan, form: OutputFormat, notes: list[str], uncommitted: list[str], *, is_applied: bool = False
+    plan: UpgradePlan,
+    form: OutputFormat,
+    notes: list[str],
+    uncommitted: list[str],
+    *,
+    is_applied: bool = False,
+    history: HistoryReport | None,
 ) -> None:
     files = [UpgradedFile(change.path, change.status, change.reason, change.old_path) for change in plan.changes]
-    answer = UpgradeAnswer(plan.before.version, plan.version, is_applied, False, uncommitted, files)
+    answer = UpgradeAnswer(plan.before.version, plan.version, is_applied, False, uncommitted, files, history)
     print_answer(answer, form, [*format_upgrade(plan), *notes])
 
 

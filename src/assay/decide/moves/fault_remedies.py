@@ -16,8 +16,10 @@ from assay.decide.moves.remedy_ladder import find_rung, is_at_or_above, is_left_
 from assay.decide.moves.required_checks import list_entry_actions
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.lemon_score import find_lemon
+from assay.decide.state.node_state import NodeState
 from assay.model.decision import CONFIGURE, REPAIR_ACTIONS, DecisionCause
 from assay.model.faults.fault_record import SEVERITIES, FaultRecord
+from assay.model.specs.fault_relations import FaultRelations
 from assay.model.specs.policy_sections import FaultRule
 from assay.model.timestamps import hours, parse_time
 
@@ -43,7 +45,7 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
     is_other_machine = False
     corrected: list[MatchedFault] = []
     in_use = view.jobs is None or bool(view.jobs)
-    leads, since = find_leads(snapshot, view), view.node_state.since
+    leads, since = find_leads(snapshot.relations, view.node_state), view.node_state.since
     for fault in _sort_worst_first([*find_unanswered_faults(view), *list_released_faults(snapshot, view)], leads):
         state, lead = view.node_state.state, leads.get(fault.id)
         name, rule = snapshot.policy.find_fault_rule(state, fault.fault_class, fault.severity, fault.blame, in_use)
@@ -75,12 +77,11 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
         yield replace(moves[0], causes=causes, identity_keys=keys)
 
 
-def find_leads(snapshot: FleetSnapshot, view: NodeSnapshot) -> dict[str, FaultRecord]:
+def find_leads(relations: FaultRelations, node_state: NodeState) -> dict[str, FaultRecord]:
     """Return, by the id of a fault, another one of its incident that decides: a worse one, or what it follows from."""
-    node_state = view.node_state
     present = {f.id: f for f in node_state.faults if f.is_open and not node_state.is_repaired(f)}
     leads: dict[str, FaultRecord] = {}
-    for incident in list_incidents(snapshot.relations, node_state) if len(present) > 1 else ():
+    for incident in list_incidents(relations, node_state) if len(present) > 1 else ():
         members = [present[symptom.id] for symptom in incident.symptoms if symptom.id in present]
         lead = min(members, key=lambda fault: (SEVERITIES.index(fault.severity), fault.remedy == "none"), default=None)
         leads |= {fault.id: lead for fault in members if lead and fault is not lead}

@@ -53,7 +53,7 @@ def _react_to_failure(revision: FleetRevision, outcome: Outcome, state: str) -> 
     if here is None or node not in revision.fleet.nodes:
         return NOT_THERE
     if fault and set(here.watch) & phases:
-        return _react_to_fault(revision, node, state, fault, revision.catalog.find_treatment(fault).severity)
+        return react_to_fault(revision, node, state, fault, revision.catalog.find_treatment(fault).severity)
     if {want.phase for want in here.requires} & phases:
         if not here.fail_to:
             return RevisionReaction("fails, ticket")
@@ -61,7 +61,7 @@ def _react_to_failure(revision: FleetRevision, outcome: Outcome, state: str) -> 
     return RevisionReaction(f"nothing in {state} looks at it")
 
 
-def _react_to_fault(
+def react_to_fault(
     revision: FleetRevision, node: str, state: str, fault: str, severity: FaultSeverity
 ) -> RevisionReaction:
     """Return the reaction to an open fault of that severity."""
@@ -280,7 +280,7 @@ def _by_fault(
             reactions = []
             for side in (before, after):
                 severity = side.catalog.find_treatment(known.fault_class).severity if counted else known.severity
-                reactions.append(_react_to_fault(side, node_state.node, state, known.fault_class, severity))
+                reactions.append(react_to_fault(side, node_state.node, state, known.fault_class, severity))
             if reactions[0] != reactions[1]:
                 because = f"{known.fault_class} on {known.subject}"
                 yield _ReactionDifference(node_state.node, known.last_seen, because, reactions[0], reactions[1], still)

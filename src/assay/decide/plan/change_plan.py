@@ -21,6 +21,7 @@ from assay.decide.plan.inputs import (
     CountingChange,
     FleetFacts,
     FleetRevision,
+    HistoryReport,
     NodeStanding,
     PolicyReplayReport,
     RunningRollout,
@@ -352,6 +353,8 @@ class ChangePlan:
     """What recorded history says about the change; null if there is none to ask, or nothing to ask it."""
     policy_replay: PolicyReplayReport | None
     """The recorded faults under both policies; null if the policy does not change."""
+    history: HistoryReport | None
+    """The stored history judged by both revisions; null if they judge alike, or there is no ledger to ask."""
     notes: tuple[str, ...]
     """What else to know."""
     refused: tuple[PlanRefusal, ...]
@@ -423,6 +426,7 @@ def make_change_plan(
         work=planned,
         backtest=facts.backtest,
         policy_replay=facts.policy_replay,
+        history=facts.history,
         notes=(
             *list_plan_notes(before, after, standings, following, settings, planned, facts),
             *_note_examples(after, changing),

@@ -5,7 +5,7 @@ The caller passes all of it, so planning reads nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -24,6 +24,8 @@ from assay.model.node import Node
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.schedules import HistoryBound
+from assay.model.text.lists import format_count, format_list, format_nodes
 
 
 @dataclass(frozen=True)
@@ -215,6 +217,56 @@ class PolicyReplayReport:
 
 
 @fact
+class JudgedOtherwise:
+    """A fault that one of two versions sees in the stored history and the other does not."""
+
+    fault: str
+    """Its class."""
+    nodes: tuple[str, ...]
+    """The nodes that have it."""
+    healthy: tuple[str, ...]
+    """Those of them that passed their checks later, with no repair in between."""
+    detail: str
+    """What was read, on one of them."""
+
+
+@fact
+class HistoryReport:
+    """What the new version would have done otherwise with the stored evidence and what the ledger recorded."""
+
+    days: float
+    """How far back it looked."""
+    documents: int
+    """How many documents of evidence both versions read."""
+    outcomes: int
+    """How many outcomes of the last run the new suites give otherwise."""
+    closed: tuple[JudgedOtherwise, ...]
+    """What closes nodes by the new version only."""
+    lost: tuple[JudgedOtherwise, ...]
+    """The faults that the new version no longer sees."""
+    missing: tuple[str, ...]
+    """What could not be asked, and why."""
+
+    @property
+    def wrongly_closed(self) -> list[str]:
+        """The nodes that the new version would have closed and that were proven healthy later."""
+        return sorted({node for each in self.closed for node in each.healthy})
+
+    def find_excess(self, bound: HistoryBound) -> Iterator[tuple[str, str]]:
+        """Yield each field of the bound that the history breaks, and how."""
+        if (wrong := self.wrongly_closed) and len(wrong) > bound.wrongly_closed:
+            why = f"{format_nodes(wrong)} would have been closed, and proved healthy later; {bound.wrongly_closed} may"
+            yield "wrongly_closed", why
+        lost = {(each.fault, node) for each in self.lost for node in each.nodes}
+        if len(lost) > bound.lost_faults:
+            named = format_list((each.fault for each in self.lost), 4)
+            yield (
+                "lost_faults",
+                f"{format_count(len(lost), 'fault')} no longer seen ({named}); {bound.lost_faults} may be",
+            )
+
+
+@fact
 class RunningRollout:
     """A rollout that has not ended, or that was aborted: not all of its nodes have its commit."""
 
@@ -269,6 +321,7 @@ class FleetFacts:
     backtest: BacktestReport | None = None
     recounts: tuple[CountingChange, ...] = ()
     policy_replay: PolicyReplayReport | None = None
+    history: HistoryReport | None = None
     now: datetime | None = None
     missing: str = ""
     history_missing: str = ""

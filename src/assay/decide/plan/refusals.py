@@ -223,11 +223,19 @@ def find_shifted_cables(case: RefusalCase) -> Iterator[PlanRefusal]:
         yield PlanRefusal(f"gaps of {design}", line, reason)
 
 
+def find_false_history(case: RefusalCase) -> Iterator[PlanRefusal]:
+    """Find what the stored history speaks against, beyond the bound of the policy: then a person must raise it."""
+    if case.facts.history:
+        for name, reason in case.facts.history.find_excess(case.after.policy.rollouts.history):
+            yield case.make_refusal(f"rollouts.history.{name}", reason)
+
+
 REFUSAL_FINDERS: tuple[Callable[[RefusalCase], Iterator[PlanRefusal]], ...] = (
     find_shifted_cables,
     find_removed_nodes,
     find_lowered_limits,
     find_mass_actions,
+    find_false_history,
     find_unplugged_nodes,
     find_missing_states,
 )

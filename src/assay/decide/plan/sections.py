@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from assay.decide.plan.change_plan import ChangePlan
 from assay.decide.plan.check_reruns import CheckRerun
 from assay.decide.plan.drift_response import DriftResponse
+from assay.decide.plan.inputs import HistoryReport
 from assay.decide.plan.inventory_changes import NodeChange
 from assay.decide.plan.policy_changes import ResponseChange, SettingDifference
 from assay.decide.plan.setting_routes import SettingWay
@@ -32,6 +33,22 @@ def format_backtest(plan: ChangePlan) -> Iterator[str]:
             yield f"{title}: {change.node}: {change.because}: {change.then} → {change.now}{times}{still}"
     if not test.found:
         yield "on no node would anything have been decided otherwise"
+
+
+def format_history(history: HistoryReport | None) -> Iterator[str]:
+    """Yield what the new version would have done otherwise with the stored history."""
+    if history is None:
+        return
+    read = f"{history.days:g} days of history: {format_count(history.documents, 'document')}"
+    yield f"{read}, {format_count(history.outcomes, 'outcome')} of the last run that differ"
+    for each in history.closed:
+        healthy = f"{len(each.healthy)} of them proven healthy later" if each.healthy else "none proven healthy later"
+        yield f"would have closed {format_nodes(each.nodes)}, {healthy}: {each.fault}: {each.detail}"
+    for each in history.lost:
+        yield f"no longer seen on {format_nodes(each.nodes)}: {each.fault}: {each.detail}"
+    yield from history.missing
+    if not history.closed and not history.lost:
+        yield "it would have closed the same nodes, and seen the same faults"
 
 
 POLICY_COSTS = {
@@ -377,4 +394,5 @@ SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...
     ("The way of a node", _routes),
     ("Not in a wave", _not_in_a_wave),
     ("Backtest", format_backtest),
+    ("History", lambda plan: format_history(plan.history)),
 )

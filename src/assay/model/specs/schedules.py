@@ -160,6 +160,20 @@ class RolloutHours(StrictModel):
         return day in self.days and (is_within or is_next_day)
 
 
+class HistoryBound(StrictModel):
+    """What a change of specs or suites may do otherwise with the stored history before a person must agree.
+
+    - `wrongly_closed`: nodes that it would have closed and that were proven healthy later, without a repair.
+    - `lost_faults`: faults that it no longer sees.
+    """
+
+    wrongly_closed: int = Field(default=1, ge=0)
+    lost_faults: int = Field(default=0, ge=0)
+    source: str = (
+        "our own choice: one healthy node may have had a fault that comes and goes, two are a rule that is wrong"
+    )
+
+
 class RolloutRules(StrictModel):
     """How a merged change that takes nodes out of service is rolled out. The size of waves follows from `limits`.
 
@@ -170,6 +184,8 @@ class RolloutRules(StrictModel):
     - `hours`: when waves may begin. Without it, at any time.
     - `reviewed_plan`: `required` lets a rollout wait for a person if its commit names no plan with which it was
       reviewed. With `optional`, it starts.
+
+    `history`: what a change may do otherwise with the stored history.
     """
 
     canaries: int = Field(default=1, ge=1, le=100)
@@ -177,6 +193,7 @@ class RolloutRules(StrictModel):
     wait_hours: float = Field(default=24, gt=0, le=8760)
     hours: RolloutHours | None = None
     reviewed_plan: Literal["optional", "required"] = "optional"
+    history: HistoryBound = Field(default_factory=HistoryBound)
     source: str = ""
 
     def describe_closed_hours(self, at: datetime) -> str:
