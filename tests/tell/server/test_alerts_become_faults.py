@@ -198,12 +198,15 @@ def test_any_labels_make_a_fault_with_a_proper_name(labels: dict[str, str], name
 
 def test_over_https_only_the_token_opens(site: Site) -> None:
     spec = site.fleet / "specs/monitoring/exporters.yaml"
-    spec.write_text(spec.read_text().replace("{env: ASSAY_ALERTS_TOKEN}", f"{{sha256: {digest(TOKEN)}}}"))
+    text = spec.read_text().replace("{env: ASSAY_ALERTS_TOKEN}", f"{{sha256: {digest(TOKEN)}}}")
+    spec.write_text(text.replace("{env: ASSAY_SIGNALS_TOKEN}", f"{{sha256: {digest(TOKEN)}}}"))
     site.serve()
 
-    def post(token: str, where: str = "exporters", body: bytes = payload(alert())) -> tuple[int, Any]:
+    def post(
+        token: str, where: str = "exporters", body: bytes = payload(alert()), door: str = "alertmanager"
+    ) -> tuple[int, Any]:
         headers = {"Authorization": f"Bearer {token}"}
-        request = urllib.request.Request(f"{site.url}/alertmanager/v1/{where}", body, headers)
+        request = urllib.request.Request(f"{site.url}/{door}/v1/{where}", body, headers)
         context = ssl.create_default_context(cafile=str(site.home / "ca.pem"))
         try:
             with urllib.request.urlopen(request, context=context, timeout=PATIENCE_S) as answer:
@@ -215,6 +218,11 @@ def test_over_https_only_the_token_opens(site: Site) -> None:
     assert [fault.body["class"] for fault in site.faults()] == ["gpu.xid.79"]
     assert post("guess")[0] == post("")[0] == post(f"sha256:{digest(TOKEN)}")[0] == post(TOKEN, "others")[0] == 401
     assert post(TOKEN, body=b"{}")[0] == 422
+    report = b'{"signals": [{"source": "gpud", "node": "n0003", "class": "memory"}]}'
+    assert post(TOKEN, "exporters", report, door="signals") == (200, {"taken": 1, "unmapped": 0, "elsewhere": 0})
+    assert [fault.body["class"] for fault in site.faults()][-1] == "signal.memory"
+    assert post("guess", "exporters", report, door="signals")[0] == 401
+    assert post(TOKEN, "exporters", b"{}", door="signals")[0] == 422
     assert 429 in _guesses(site, 300)
     assert post(TOKEN)[0] == 200, "who guesses shuts nobody out"
     assert TOKEN not in site.log("serve")

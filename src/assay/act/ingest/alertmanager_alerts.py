@@ -1,8 +1,10 @@
-"""Turns Alertmanager's alerts into faults in the ledger, and records those that are resolved or of no known node."""
+"""Turns alerts and signals into faults in the ledger, and records those that are resolved or of no known node."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from itertools import groupby
 from typing import NamedTuple
 
@@ -18,7 +20,11 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.reading import value
-from assay.model.timestamps import format_time
+from assay.model.timestamps import format_time, parse_time
+
+JOB_WINDOW = timedelta(minutes=10)
+"""So long before and after a job's end a fault of its nodes may be the cause: NCCL's watchdog waits up to 10 min."""
+MACHINE_BLAMES = ("hardware", "driver", "environment")
 
 
 class AlertCounts(NamedTuple):
@@ -46,6 +52,8 @@ def record_alerts(
     Raises AssayError when the ledger cannot be written: then
     Alertmanager must send all of them again.
     """
+    node_states = read_node_states(context.ledger)
+    alerts = [placed for alert in alerts for placed in place_job_end(node_states, alert)]
     placed = sorted((alert for alert in alerts if alert.node), key=lambda alert: (alert.node, alert.alert.started_at))
     unplaced = [alert for alert in alerts if not alert.node]
     firing = [alert for alert in placed if alert.alert.status == "firing"]
@@ -65,10 +73,29 @@ def record_alerts(
     is_noted = bool(unplaced) and is_new[-1]
     for alert in unplaced[:is_noted]:
         labels = ", ".join(f"{name}={text[:40]}" for name, text in sorted(alert.alert.labels.items())[:4])
-        reason = "of no node of which it may speak" if alert.fault else "no rule says what it is"
+        nowhere = "no machine of its nodes had a fault then" if alert.nodes else "of no node of which it may speak"
+        reason = nowhere if alert.fault else "no rule says what it is"
         report(f"alert {alert.alert.name} ({labels}): {reason}; it touches no node")
     count = sum(not alert.fault for alert in alerts)
     return AlertCounts(len(alerts), count, len(unplaced), 0 if is_noted else unnoted, len(faults) + sum(is_new))
+
+
+def place_job_end(node_states: Mapping[str, NodeState], mapped: MappedAlert) -> Iterator[MappedAlert]:
+    """Yield the end of a job for each of its nodes that had a fault of the machine then; anything else as it is.
+
+    Without such a fault it is about the node that the scheduler itself says has failed, else about none: it died by
+    its user.
+    """
+    at = mapped.alert.started_at
+    guilty = [
+        name
+        for name in mapped.nodes
+        for fault in (node_states[name].faults if name in node_states else ())
+        if fault.blame in MACHINE_BLAMES
+        and fault.severity != "informational"
+        and parse_time(fault.first_seen) - JOB_WINDOW <= at <= parse_time(fault.last_seen) + JOB_WINDOW
+    ]
+    yield from (replace(mapped, node=name) for name in dict.fromkeys(guilty)) if guilty else [mapped]
 
 
 def _make_evidence(context: ControllerContext, node: str, alerts: Iterable[MappedAlert]) -> EvidenceDocument:
@@ -77,8 +104,11 @@ def _make_evidence(context: ControllerContext, node: str, alerts: Iterable[Mappe
             "fault": alert.fault,
             "part": alert.part,
             "at": alert.alert.started_at.isoformat(),
-            "detail": _format_detail(alert),
+            "detail": alert.detail,
             "fingerprint": alert.alert.fingerprint,
+            "source": alert.source,
+            "weight": alert.weight,
+            "until": alert.until,
         }
         for alert in alerts
     ]
@@ -97,7 +127,9 @@ def _make_resolved_entries(
         return [resolved]
     node, parts = context.fleet.nodes[mapped.node], map_parts_by_pci(context.fleet.spec_of(mapped.node))
     subject = f"{node.subject}/{parts.get(mapped.part.lower(), mapped.part)}".rstrip("/")
-    ended = find_alert_clearances(node_state, mapped.fault, subject, f"the alert {mapped.alert.name} is resolved")
+    ended = find_alert_clearances(
+        node_state, mapped.fault, subject, f"the alert {mapped.alert.name} is resolved", mapped.source
+    )
     now = context.clock.now()
     return [resolved, *(decision_and_fault_entries.make_cleared_entry(mapped.node, end, now) for end in ended)]
 
@@ -109,11 +141,6 @@ def _describe_alert(mapped: MappedAlert) -> dict[str, str]:
         "fault": mapped.fault,
         "part": mapped.part,
         "began": format_time(mapped.alert.started_at),
-        "detail": _format_detail(mapped),
+        "detail": mapped.detail,
         "fingerprint": mapped.alert.fingerprint,
     }
-
-
-def _format_detail(mapped: MappedAlert) -> str:
-    text = mapped.alert.annotations.get("summary") or mapped.alert.annotations.get("description") or ""
-    return f"alert {mapped.alert.name}{': ' if text else ''}{' '.join(text.split())}"[:300]

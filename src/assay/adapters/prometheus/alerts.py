@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,7 +17,7 @@ from assay.adapters.prometheus.readings import normalize_part_name
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.outside_documents import describe_mistakes
-from assay.model.specs.monitoring import AlertMapping
+from assay.model.specs.monitoring import AlertMapping, AlertRule
 
 LabelText = Annotated[str, Field(max_length=4096)]
 MAX_ALERTS = 10_000
@@ -42,9 +42,21 @@ class AlertmanagerAlert(BaseModel):
         return self.labels.get("alertname", "unnamed")
 
     @property
+    def text(self) -> str:
+        """What it says to people, in a line."""
+        return " ".join((self.annotations.get("summary") or self.annotations.get("description") or "").split())
+
+    @property
     def started_at(self) -> datetime:
         """The time when it began to fire, in UTC."""
         return self.startsAt.replace(tzinfo=self.startsAt.tzinfo or UTC).astimezone(UTC)
+
+
+class ToolSignal(AlertmanagerAlert):
+    """What another tool says, as an alert: `source` is that tool, `until` how long it holds if nobody says it again."""
+
+    source: str
+    until: datetime | None = None
 
 
 class AlertmanagerPayload(BaseModel):
@@ -62,7 +74,8 @@ class MappedAlert:
     """An alert and its fault: `node` is "" for none that it may speak of, `part` "" for the whole node.
 
     Without a rule in the fleet's git, an alert speaks of no node: its labels are words of whoever wrote them. `over`
-    says that the alert means recovery. `fault` is "" where no rule of the Monitoring document matched.
+    says that the alert means recovery. `fault` is "" where no rule of the Monitoring document matched. `nodes` are
+    those of a job that ended: which of them it is about, their faults say. `until`: when it ends if nobody says it again.
     """
 
     alert: AlertmanagerAlert
@@ -70,6 +83,21 @@ class MappedAlert:
     part: str
     fault: str
     over: bool
+    weight: int = 1
+    until: str = ""
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """Who says it: the source of the fault's sighting."""
+        return f"signal {self.alert.source}" if isinstance(self.alert, ToolSignal) else "alert"
+
+    @property
+    def detail(self) -> str:
+        """What it says, in a line."""
+        return f"{self.source.partition(' ')[0]} {self.alert.name}{': ' if self.alert.text else ''}{self.alert.text}"[
+            :300
+        ]
 
 
 def parse_alertmanager_payload(body: bytes) -> AlertmanagerPayload:
@@ -82,21 +110,45 @@ def parse_alertmanager_payload(body: bytes) -> AlertmanagerPayload:
         raise AssayError(f"no alerts of Alertmanager's version 4: {mistakes}"[:600]) from None
 
 
-def map_alert(alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Mapping[str, Node]) -> MappedAlert:
-    """Map an alert by the first rule that matches it. Without one, or with labels that make no name, it is no fault."""
-    labels = alert.labels
-    matching = (
-        rule
-        for rule in alerts.rules
-        if all(labels.get(name) and text in ("*", labels[name]) for name, text in rule.match.items())
-    )
-    rule = next(matching, None)
+def map_alert(
+    alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Mapping[str, Node], weight: int = 1
+) -> MappedAlert:
+    """Map an alert by the first rule that matches it. Without one, or with labels that make no name, it is no fault.
+
+    `weight` is that of rules that say none.
+    """
+    matching = ((rule, labels) for rule in alerts.rules for labels in [_match_rule(rule, alert)] if labels is not None)
+    rule, labels = next(matching, (None, alert.labels))
     fault = LABEL_PLACEHOLDER.sub(lambda match: labels.get(match[1], "").lower(), rule.fault) if rule else ""
-    fault = fault if FAULT_NAME.fullmatch(fault) else ""
+    if rule is None or not FAULT_NAME.fullmatch(fault):
+        return MappedAlert(alert, "", "", "", over=bool(rule and rule.over))
     parts = (normalize_part_name(labels[label], how) for label, how in alerts.part.items() if label in labels)
     part = next((part[:128] for part in parts if part and "/" not in part), "")
-    node = _find_node(alerts, labels, nodes) if fault else ""
-    return MappedAlert(alert, node, part, fault, over=bool(rule and rule.over))
+    until = alert.until if isinstance(alert, ToolSignal) else None
+    until = alert.started_at + timedelta(hours=rule.hours) if rule.hours else until
+    return MappedAlert(
+        alert,
+        _find_node(alerts, labels, nodes),
+        part,
+        fault,
+        over=rule.over,
+        weight=weight if rule.weight is None else rule.weight,
+        until=until.isoformat() if until else "",
+        nodes=tuple(
+            name for name in labels.get("nodes", "").split(",") if _find_node(alerts, {alerts.node[0]: name}, nodes)
+        ),
+    )
+
+
+def _match_rule(rule: AlertRule, alert: AlertmanagerAlert) -> dict[str, str] | None:
+    """Return the labels of an alert that a rule matches, with what its expression finds in the text; else None."""
+    labels = alert.labels
+    if not all(labels.get(name) and text in ("*", labels[name]) for name, text in rule.match.items()):
+        return None
+    said = re.search(rule.text, alert.text) if rule.text else None
+    if rule.text and not said:
+        return None
+    return labels | {name: text for name, text in (said.groupdict() if said else {}).items() if text}
 
 
 def _find_node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Mapping[str, Node]) -> str:

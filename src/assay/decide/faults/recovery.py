@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from assay.decide.faults.detection import FaultObservation, seconds_between
 from assay.decide.faults.identity import IDENTITY_SOURCE, find_return
@@ -137,13 +137,23 @@ def _is_line_of_event(fault: FaultRecord, cause: FaultObservation) -> bool:
 
 
 def find_alert_clearances(
-    node_state: NodeState, fault_class: str, subject: str, because: str
+    node_state: NodeState, fault_class: str, subject: str, because: str, source: str = ALERT_SOURCE
 ) -> list[FaultClearedEntry]:
-    """Return the open faults that end with an alert: only alerts reported them."""
+    """Return the open faults that end with an alert or signal: only this source reported them."""
     return [
         make_clearance(fault, because)
         for fault in _list_open_faults(node_state)
-        if (fault.fault_class, fault.subject) == (fault_class, subject) and set(fault.marks) == {ALERT_SOURCE}
+        if (fault.fault_class, fault.subject) == (fault_class, subject) and set(fault.marks) == {source}
+    ]
+
+
+def find_lapsed_signals(node_state: NodeState, now: datetime) -> list[FaultClearedEntry]:
+    """Return the open faults that only signals told of which held until a time that is over."""
+    return [
+        make_clearance(fault, f"nobody has said it again until {max(ends)}")
+        for fault in _list_open_faults(node_state)
+        for ends in [[mark.split("|")[2] for mark in fault.marks.values() if mark.count("|") == 2]]
+        if ends and len(ends) == len(fault.marks) and parse_time(max(ends)) <= now
     ]
 
 

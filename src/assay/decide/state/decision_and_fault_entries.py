@@ -14,6 +14,7 @@ from assay.decide.faults.recovery import (
     find_clearances,
     find_explained_faults,
     find_identity_recoveries,
+    find_lapsed_signals,
     find_measured_recoveries,
     find_overridden_faults,
     find_quiet_recoveries,
@@ -136,6 +137,7 @@ def make_fault_entries(
         faults = count_sightings(catalog, node, node_state, find_check_sightings(catalog, counting), most)
     proofs = select_proving_outcomes(latest, fleet.observed_checks)
     over = [*find_clearances(node_state, proofs), *find_measured_recoveries(catalog, node_state, proofs)]
+    over += find_lapsed_signals(node_state, now)
     if evidence is not None and not evidence.stranger:
         over += find_quiet_recoveries(catalog, node_state, evidence)
         over += find_identity_recoveries(node_state, evidence)

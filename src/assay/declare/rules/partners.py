@@ -58,9 +58,13 @@ def unknown_alert_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     classes = {name: fault for catalog in catalogs for name, fault in catalog.classes.items()}
     known = {*classes, *(number for fault in classes.values() for number in fault.list_xid_names())}
     for monitoring in draft.specs_of_model(Monitoring).values():
-        for number, entry in enumerate(monitoring.alerts.rules if monitoring.alerts else ()):
+        sections = {"alerts": monitoring.alerts, "signals": monitoring.signals}
+        entries = [
+            (name, place, each) for name, some in sections.items() if some for place, each in enumerate(some.rules)
+        ]
+        for section, number, entry in entries:
             if "{" not in entry.fault and entry.fault not in known:
-                place = draft.find_position(f"Monitoring/{monitoring.name}", "alerts", "rules", number, "fault")
+                place = draft.find_position(f"Monitoring/{monitoring.name}", section, "rules", number, "fault")
                 yield RuleFinding(place, f"there is no fault class {entry.fault}", suggest_name(entry.fault, known))
 
 

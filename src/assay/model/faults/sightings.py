@@ -1,7 +1,8 @@
 """Reads sightings of faults from evidence and outcomes: kernel log, BMC events, failed checks, measurements, alerts.
 
 An entry of a log that does not have the expected shape is skipped. Alerts are in `alerts.firing`, a list of `{"fault",
-"part", "at", "detail", "fingerprint"}`, where `at` is when the alert began to fire.
+"part", "at", "detail", "fingerprint"}`, where `at` is when the alert began to fire; signals of other tools have a
+`source` of their own, the `weight` with which they count, and perhaps a time `until` which they hold.
 
 Puts together what the driver says of one GPU in several lines: its address in the first, the fault in a later one.
 
@@ -135,7 +136,8 @@ class FaultSighting(NamedTuple):
     """One sighting of one fault. `part` is the part of the node, "" for the whole node.
 
     `source` and `mark` say how far that source has been read: kernel and nvml `<boot id>:<seq>`, sel `<time>|<id>`,
-    check `<time>`, alert `<time>|<fingerprint>`, metrics `<boot id>:<time>`. So what is delivered again adds nothing.
+    check `<time>`,
+    alert and signal `<time>|<fingerprint>|<until>`, metrics `<boot id>:<time>`. What is delivered again adds nothing.
     `uptime_s` is known for kernel messages. A sighting without `counts` does not count towards the threshold. `times`:
     so many errors it tells of.
     """
@@ -242,8 +244,17 @@ def find_alert_sightings(evidence: EvidenceDocument, parts: Mapping[str, str]) -
     for alert in filter(_is_alert, listed):
         at = format_time(alert["at"])
         part = parts.get(alert["part"].lower(), alert["part"])
+        weight, until = alert.get("weight", 1), f"|{alert['until']}" if alert.get("until") else ""
+        mark = f"{at}|{alert['fingerprint']}{until}"
         yield FaultSighting(
-            alert["fault"], part, at, shorten(alert["detail"]), ALERT_SOURCE, f"{at}|{alert['fingerprint']}"
+            alert["fault"],
+            part,
+            at,
+            shorten(alert["detail"]),
+            alert.get("source", ALERT_SOURCE),
+            mark,
+            counts=weight > 0,
+            times=max(weight, 1),
         )
 
 
@@ -253,4 +264,6 @@ def _is_alert(alert: Any) -> bool:
         isinstance(alert, dict)
         and all(isinstance(alert.get(name), str) for name in texts)
         and is_plausible_time(alert["at"])
+        and type(alert.get("weight", 1)) is int
+        and all(isinstance(alert.get(name, ""), str) for name in ("source", "until"))
     )

@@ -67,22 +67,28 @@ class XidGauge(StrictModel):
 
 
 class AlertRule(StrictModel):
-    """The fault that an alert means. The alert must have all labels of `match`; "*" matches any text.
+    """The fault that an alert or a signal means. It must have all labels of `match`; "*" matches any text.
 
-    `{LABEL}` in `fault` is replaced by that label's text. `over`: the fault ends when the alert is resolved; otherwise
-    it stays open.
+    - `text`: a regular expression that its text must hold; what the expression's groups match are further labels.
+    - `{LABEL}` in `fault` is replaced by that label's text. `over`: the fault ends when the alert is resolved;
+      otherwise it stays open, or ends after `hours`.
+    - `weight`: as so many sightings of assay's own it counts. With 0 the fault is only recorded. Without it, an alert
+      counts once, and a signal not at all.
     """
 
     match: dict[MetricLabel, str] = Field(min_length=1)
+    text: RegexText | None = None
     fault: FaultName
     over: bool = False
+    hours: float | None = Field(default=None, gt=0)
+    weight: int | None = Field(default=None, ge=0, le=100)
     source: str = Field(min_length=1)
 
 
 class AlertMapping(StrictModel):
     """The labels that name a node, and a part of it (`index`: 3 is gpu3). The first label that an alert has counts.
 
-    `token`: what Alertmanager must present. Without it, all alerts are refused.
+    `token`: what the sender must present. Without it, all alerts are refused.
 
     `node`: labels with the name of a node. `pools`: those of whose nodes these alerts may speak; empty: all.
     `part`: labels with that of a part, and how they write it. `rules`: the fault of each alert.
@@ -99,6 +105,8 @@ class Monitoring(SpecDocument):
     """Maps metrics to readings and alerts to faults. A site with other names writes a document that `extends` this.
 
     `groups`: metrics by part of the node. `xid`: the gauge of the last XID. `alerts`: how alerts become faults.
+    `signals`: how the signals of other tools become faults. Their labels are `source`, `node` or `job` and `nodes`,
+    `part`, `class`, `severity`; of Kubernetes `condition`, `event`, `reason`; of a job `end`.
     `metrics_token`: what a Prometheus must present at assay's own `/metrics`; one token or two. The token in
     `.assay/reader-token` is good there too.
     """
@@ -108,6 +116,7 @@ class Monitoring(SpecDocument):
     groups: dict[SpecName, MetricGroup] = Field(default={})
     xid: XidGauge | None = None
     alerts: AlertMapping | None = None
+    signals: AlertMapping | None = None
     metrics_token: TokenReferences = Field(default=[])
 
     @model_validator(mode="after")

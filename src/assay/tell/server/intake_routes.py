@@ -3,7 +3,8 @@
 Each node may deliver so many batches, bytes and ledger entries; one that has used them up must wait. Alertmanager's
 webhook is `POST /alertmanager/v1/MONITORING`, for the Monitoring document of that name. In alertmanager.yml:
 `webhook_configs: [{url: https://HOST:8443/alertmanager/v1/exporters, send_resolved: true, http_config: {authorization:
-{credentials_file: TOKEN}}}]`. After a 5xx, Alertmanager sends the alerts again.
+{credentials_file: TOKEN}}}]`. After a 5xx, Alertmanager sends the alerts again. Signals of other tools come in at
+`POST /signals/v1/MONITORING`, by the same rules (`adapters/signals.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hmac
 import threading
 import time
 from collections.abc import Sequence
+from typing import Literal
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -22,6 +24,7 @@ from starlette.routing import BaseRoute, Route
 from assay.act.ingest.alertmanager_alerts import AlertCounts, record_alerts
 from assay.act.ingest.fault_recording import record_flood
 from assay.adapters.prometheus.alerts import AlertmanagerPayload, map_alert, parse_alertmanager_payload
+from assay.adapters.signals import parse_signals
 from assay.model.errors import AssayError
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.log_patterns import NUMBER
@@ -155,17 +158,18 @@ def list_kernel_words(catalog: FaultCatalog) -> list[str]:
 
 
 def alert_routes(state: AppState) -> Sequence[BaseRoute]:
-    """Return the webhook's route."""
-    return [Route("/alertmanager/v1/{monitoring}", AlertmanagerWebhook(state).post_alerts, methods=["POST"])]
+    """Return the routes of alerts and of signals."""
+    doors = {"alertmanager": AlertDoor(state, "alerts"), "signals": AlertDoor(state, "signals")}
+    return [Route(f"/{name}/v1/{{monitoring}}", door.post_alerts, methods=["POST"]) for name, door in doors.items()]
 
 
-class AlertmanagerWebhook:
-    """Receives alerts from senders that present the token of their Monitoring document."""
+class AlertDoor:
+    """Receives alerts or signals from senders that present the token of this section of their Monitoring document."""
 
-    def __init__(self, state: AppState) -> None:
-        self._state = state
+    def __init__(self, state: AppState, section: Literal["alerts", "signals"]) -> None:
+        self._state, self._section = state, section
         self._call_limit = RateLimiter(ALERTMANAGER_BURST, ALERTMANAGER_RATE)
-        self._authenticator = state.make_authenticator("this token is not Alertmanager's")
+        self._authenticator = state.make_authenticator("this token is not that of the sender")
         self._record_lock = threading.Lock()
         self._budget = DeliveryBudget(state.limits.node)
         self._unnoted = 0
@@ -181,7 +185,7 @@ class AlertmanagerWebhook:
             raise make_refusal(503, f"Monitoring {name} {reason}; wait", wait_s=wait)
         body = await read_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
         try:
-            payload = parse_alertmanager_payload(body)
+            payload = self._parse(body)
         except AssayError as error:
             raise make_refusal(422, error.what) from None
         try:
@@ -191,13 +195,20 @@ class AlertmanagerWebhook:
         self._budget.charge(name, len(body), counts.entries)
         return JSONResponse({"taken": counts.total, "unmapped": counts.unmapped, "elsewhere": counts.unplaced})
 
+    def _parse(self, body: bytes) -> AlertmanagerPayload:
+        if self._section == "alerts":
+            return parse_alertmanager_payload(body)
+        signals = parse_signals(body, self._state.context.clock.now())
+        return AlertmanagerPayload(version="4", alerts=signals)
+
     def _record(self, payload: AlertmanagerPayload, alerts: AlertMapping) -> AlertCounts:
         if payload.truncatedAlerts:
             missing = f"Alertmanager left out {payload.truncatedAlerts} alerts"
             self._state.report(f"{missing}: raise max_alerts of its webhook")
         with self._record_lock:
             context = self._state.context
-            mapped = [map_alert(alert, alerts, context.fleet.nodes) for alert in payload.alerts]
+            weight = 1 if self._section == "alerts" else 0
+            mapped = [map_alert(alert, alerts, context.fleet.nodes, weight) for alert in payload.alerts]
             counts = record_alerts(context, mapped, self._state.report, self._unnoted)
             self._unnoted = counts.unnoted
             return counts
@@ -206,7 +217,7 @@ class AlertmanagerWebhook:
         """Return the Monitoring that is addressed, and its alert mapping. A refusal does not say why."""
         name = str(request.path_params["monitoring"])
         monitoring = self._state.context.fleet.monitorings.get(name)
-        alerts = monitoring.alerts if monitoring else None
+        alerts = getattr(monitoring, self._section, None)
         expected = await run_in_threadpool(self._read_digest, name, alerts) if alerts else ""
         presented = hashlib.sha256(read_bearer_token(request).encode()).hexdigest()
         is_good = bool(expected) and hmac.compare_digest(presented, expected)
@@ -221,5 +232,5 @@ class AlertmanagerWebhook:
         try:
             return read_expected_digest(alerts.token, self._state.context.fleet.root)
         except AssayError as error:
-            self._state.report(f"Monitoring {name} alerts.token: {error.what}")
+            self._state.report(f"Monitoring {name} {self._section}.token: {error.what}")
             return ""
