@@ -35,6 +35,22 @@ def test_file_systems_have_inodes(node, limits, measure):
             measure("inodes_used", mount.space.inodes_used_percent, at_most=limits.inodes_used, place=place)
 
 
+@pytest.mark.fault("storage.mount")
+def test_declared_file_systems_are_mounted(node, spec):
+    """Check that each file system of the spec is mounted, is of its type, and answers."""
+    found = {str(mount.mount_point): mount for mount in map(node.file_systems.__getitem__, node.file_systems)}
+    wrong = []
+    for point, types in spec.mounts.items():
+        mount = found.get(point)
+        if mount is None:
+            wrong.append(f"{point} is not mounted")
+        elif mount.type not in list(types):
+            wrong.append(f"{point} is {mount.type}, expected {' or '.join(types)}")
+        elif not mount.space.size_bytes:
+            wrong.append(f"{point} is empty")
+    assert not wrong, "; ".join(wrong)
+
+
 @pytest.mark.fault("host.file-system")
 def test_servers_of_files_answer(node):
     """Check that every file server of the node answers: otherwise each process that uses its files hangs."""

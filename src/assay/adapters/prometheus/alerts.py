@@ -75,7 +75,7 @@ class MappedAlert:
 
     Without a rule in the fleet's git, an alert speaks of no node: its labels are words of whoever wrote them. `over`
     says that the alert means recovery. `fault` is "" where no rule of the Monitoring document matched. `nodes` are
-    those of a job that ended: which of them it is about, their faults say. `until`: when it ends if nobody says it again.
+    those of a job that ended: which of them it is about, their faults say. `until`: when it ends.
     """
 
     alert: AlertmanagerAlert

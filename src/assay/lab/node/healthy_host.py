@@ -110,6 +110,11 @@ def make_healthy_host(node: Node, spec: NodeSpec) -> HostPart:
             {"source": "/dev/nvme_boot1", "point": "/boot/efi", "type": "vfat", "options": "rw,relatime"},
             {"source": "/dev/md1", "point": "/data", "type": "xfs", "options": "rw,noatime"},
             *([STORAGE] if "storage" in node.settings.site_tools else []),
+            *(
+                {"source": f"files:{point}", "point": point, "type": types[0], "options": "rw,relatime"}
+                for point, types in spec.mounts.items()
+                if point not in ("/data", STORAGE["point"])
+            ),
         ],
     }
 

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable
 from typing import Literal, get_args
 
 PieceOfNode = Literal["gpus", "hcas", "nics", "nvme", "psus", "fans"]
-DeclaredOfNode = Literal["product", "cpu_sockets", "cpu_threads", "memory_gib", "driver", "firmware", "node_power"]
+DeclaredOfNode = Literal[
+    "product", "cpu_sockets", "cpu_threads", "memory_gib", "driver", "firmware", "mounts", "node_power"
+]
 ToolOfSite = Literal["storage", "training"]
 NodePart = Literal[PieceOfNode, DeclaredOfNode, ToolOfSite, "nvidia", "amd", "nvlink", "bmc", "fabric"]
 """What a node may have or lack: fields of its NodeSpec, the vendor of its GPUs, their NVLink, its BMC, its fabric.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.node.bmc_settings import BmcSpec, HostName
 from assay.model.specs.node.host_settings import (
+    DataMount,
     GpuSettings,
     HcaSettings,
     HostFile,
@@ -176,7 +177,18 @@ class RackScale(StrictModel):
 
 
 NO_GPUS = GpuSpec.model_construct(model="", pci=[])
-DECLARED_PARTS = ("hcas", "nics", "fans", "product", "cpu_sockets", "cpu_threads", "memory_gib", "driver", "firmware")
+DECLARED_PARTS = (
+    "hcas",
+    "nics",
+    "fans",
+    "product",
+    "cpu_sockets",
+    "cpu_threads",
+    "memory_gib",
+    "driver",
+    "firmware",
+    "mounts",
+)
 OF_BMC = ("bios", "boot", "bmc", "firmware", "psus", "fans", "leak_detectors")
 """What only a BMC reads or brings."""
 
@@ -199,7 +211,8 @@ class NodeSpec(SpecDocument):
     `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
     `gpu_settings`: modes, clocks and power limit of the GPUs. `hca_settings`: firmware settings of the HCAs and NICs.
     `dcgm_optional_tests`: the tests that `dcgmi diag` may skip. `wipe`: how the action `wipe` erases the local drives;
-    without it, nothing is erased. `usual_faults`: fault classes that the logs of each such node show though it is well,
+    without it, nothing is erased. `mounts`: by mount point the types of file system that must be there and answer, such
+    as `/scratch: [lustre]`. `usual_faults`: fault classes that the logs of each such node show though it is well,
     each with the reason: they are recorded, and ask for nothing.
     """
 
@@ -230,6 +243,7 @@ class NodeSpec(SpecDocument):
     leak_detectors: int = Field(default=0, ge=0)
     kernel_cmdline: list[str] = Field(default=[])
     limits: dict[str, MetricLimit] = Field(default={})
+    mounts: dict[DataMount, Annotated[list[str], Field(min_length=1)]] = Field(default={})
     usual_faults: dict[str, OneLineText] = Field(default={})
 
     @model_validator(mode="after")
