@@ -116,7 +116,7 @@ def _read_pod(pod: Mapping[str, Any]) -> Iterator[ToolSignal]:
     status, meta = pod["status"], pod["metadata"]
     if status.get("phase") == "Failed" and pod["spec"].get("nodeName"):
         ends = [each.get("state", {}).get("terminated") for each in status.get("containerStatuses") or ()]
-        bad = next((end for end in ends if end and end.get("exitCode")), {})
+        bad: Mapping[str, Any] = next((end for end in ends if end and end.get("exitCode")), {})
         at = bad.get("finishedAt") or meta["creationTimestamp"]
         end, code = status.get("reason") or bad.get("reason") or "Failed", bad.get("exitCode", "")
         labels = {"job": f"{meta['namespace']}/{meta['name']}", "end": end, JOB_NODE_KEY: pod["spec"]["nodeName"]}

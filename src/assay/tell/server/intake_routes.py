@@ -199,7 +199,7 @@ class AlertDoor:
         if self._section == "alerts":
             return parse_alertmanager_payload(body)
         signals = parse_signals(body, self._state.context.clock.now())
-        return AlertmanagerPayload(version="4", alerts=signals)
+        return AlertmanagerPayload(version="4", alerts=[*signals])
 
     def _record(self, payload: AlertmanagerPayload, alerts: AlertMapping) -> AlertCounts:
         if payload.truncatedAlerts:
