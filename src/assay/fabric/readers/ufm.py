@@ -123,6 +123,6 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
     total = document.get("filtered_resources", document.get("total_resources")) if isinstance(document, dict) else None
     if isinstance(total, int) and total > len(ports):
         problems.append(f"this is one page: {len(ports)} of {total} entries")
-    found = read_ports(ports)
-    every = tuple(check_has_cables(found.cables, [*problems, *found.problems]))
-    return FabricDiscovery(found.cables, found.devices, every, found.facts, notes=tuple(notes))
+    discovered = read_ports(ports)
+    every = tuple(check_has_cables(discovered.cables, [*problems, *discovered.problems]))
+    return FabricDiscovery(discovered.cables, discovered.devices, every, discovered.facts, notes=tuple(notes))

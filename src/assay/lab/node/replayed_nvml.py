@@ -155,8 +155,8 @@ class ReplayedNvml:
             raise self._refuse(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return self._count_link_errors(slot, link, ("replays", "recoveries", "crc_errors")[counter])
 
-    def _count_link_errors(self, slot: str, link: int, what: str) -> int:
-        return int(self._flat.get(f"g{slot}.nvlink{link}_{what}", 0))  # only links with errors have keys
+    def _count_link_errors(self, slot: str, link: int, counter: str) -> int:
+        return int(self._flat.get(f"g{slot}.nvlink{link}_{counter}", 0))  # only links with errors have keys
 
     def nvmlDeviceGetFieldValues(self, slot: str, wanted: Sequence[tuple[int, int]]) -> list[SimpleNamespace]:
         """Return each field with its number, or with why it has none."""
