@@ -143,11 +143,13 @@ def _make(
     until: datetime | None = None,
 ) -> ToolSignal:
     """Return a signal as an alert. The same thing said again has the same fingerprint."""
-    said = {"source": source, "alertname": f"{source} {name}"} | {key: value for key, value in labels.items() if value}
-    same = [said.get(key, "") for key in ("source", "alertname", "node", "part", "job", JOB_NODE_KEY)]
+    signal_labels = {"source": source, "alertname": f"{source} {name}"} | {
+        key: value for key, value in labels.items() if value
+    }
+    same = [signal_labels.get(key, "") for key in ("source", "alertname", "node", "part", "job", JOB_NODE_KEY)]
     return ToolSignal(
         status="resolved" if is_over else "firing",
-        labels=said,
+        labels=signal_labels,
         annotations={"summary": text[:4096]},
         startsAt=_in_utc(at),
         fingerprint=hashlib.sha256(json.dumps(same).encode()).hexdigest()[:32],

@@ -261,9 +261,11 @@ def test_new_checks_are_told_with_the_nodes_that_they_would_have_closed(fleet: R
     file = fleet.root / "suites" / "production" / "test_gpu.py"
     file.write_text(file.read_text().replace("at_most=limits.gpu_temperature", "at_most=5"))
     now = NOON + timedelta(hours=2)
-    entries = [make_enrolled_entry("n0005", "h100-a", "production", NOON - timedelta(days=1))]
+    ledger = Ledger.open(fleet.root / ".assay" / "ledger.sqlite")
+    ledger.append(make_enrolled_entry("n0005", "h100-a", "production", NOON - timedelta(days=1)))
+    ledger.close()
     report = replay_stored_history(
-        fleet.root, "", before, load_folder_revision(fleet.root), entries, fleet.root / ".assay" / "ledger.sqlite",
+        fleet.root, "", before, load_folder_revision(fleet.root), fleet.root / ".assay" / "ledger.sqlite",
         fleet.store, fleet.root / "reports", now,
     )  # fmt: skip
     assert report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.ledger.runs.run_manifest import PYTEST_SETTINGS
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
-from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import RecordedOutcome
 from assay.model.text.lists import format_count
 from assay.model.timestamps import parse_time
@@ -38,7 +37,6 @@ def replay_stored_history(
     rev: str,
     before: FleetRevision,
     after: FleetRevision,
-    entries: Sequence[LedgerEntry],
     ledger: Path | str,
     evidence: EvidenceStore,
     reports: Path,
@@ -51,7 +49,7 @@ def replay_stored_history(
     judges_alike = before.reads == after.reads and before.checks == after.checks
     if judges_alike and before.catalog == after.catalog:
         return None
-    since = now - timedelta(days=BACKTEST_DAYS)
+    since, entries = now - timedelta(days=BACKTEST_DAYS), read_all_entries(ledger) or []
     states = project_node_states(entries)
     replay, missing = HistoryReplay(before, after, states, StateTimeline(entries)), list[str]()
     for state in states.values():
@@ -104,8 +102,7 @@ def replay_upgrade(
             after = load_folder_revision(copied)
         except AssayError as error:
             return HistoryReport(BACKTEST_DAYS, 0, 0, (), (), (f"not asked: {error.what}",)), ""
-        entries = read_all_entries(ledger) or []
-        report = replay_stored_history(copied, "", before, after, entries, ledger, evidence, reports, now)
+        report = replay_stored_history(copied, "", before, after, ledger, evidence, reports, now)
     excess = report.find_excess(after.policy.rollouts.history) if report else ()
     return report, "; ".join(f"{reason} (rollouts.history.{name})" for name, reason in excess)
 

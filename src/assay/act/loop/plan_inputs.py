@@ -13,14 +13,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.decide.plan.backtest import BACKTEST_DAYS, find_changed_scopes, run_backtest
 from assay.decide.plan.inputs import (
     BacktestReport,
     FleetFacts,
     FleetRevision,
-    HistoryReport,
     MedianDuration,
     PolicyReplayReport,
     PresentFacts,
@@ -56,17 +55,9 @@ ONE_HOUR = timedelta(hours=1)
 
 
 def load_plan_facts(
-    ledger: Path | str,
-    before: FleetRevision,
-    after: FleetRevision,
-    now: datetime,
-    evidence: EvidenceStore,
-    history: HistorySource | None = None,
+    ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime, evidence: EvidenceStore
 ) -> FleetFacts:
-    """Return the facts from the ledger at a path or URL. Without a ledger they are missing; none is created.
-
-    `history` says where runs and the head's suites are; without it, the stored history is not judged again.
-    """
+    """Return the facts from the ledger at a path or URL. Without a ledger they are missing; none is created."""
     entries = read_all_entries(ledger)
     checks = find_affected_checks(before, after)
     newest = select_newest_outcomes(read_recent_outcomes(ledger, checks, now))
@@ -80,7 +71,6 @@ def load_plan_facts(
         backtest=_run_backtest(ledger, before, after, entries, now),
         recounts=changes,
         policy_replay=_replay_policy(before, after, node_states, now),
-        history=_replay_history(history, before, after, entries, ledger, evidence, now) if history else None,
         now=now,
     )
 
@@ -178,29 +168,6 @@ def _replay_policy(
     from assay.act.loop.policy_replay import replay_policy_change  # few plans need it, and all would wait for it
 
     return replay_policy_change(before, after, node_states, now)
-
-
-class HistorySource(NamedTuple):
-    """The repository, the revision of the change ("" for the folder), and the folder with the reports of runs."""
-
-    root: Path
-    head: str
-    reports: Path
-
-
-def _replay_history(
-    source: HistorySource,
-    before: FleetRevision,
-    after: FleetRevision,
-    entries: list[LedgerEntry],
-    ledger: Path | str,
-    evidence: EvidenceStore,
-    now: datetime,
-) -> HistoryReport | None:
-    from assay.act.loop.history_replay import replay_stored_history  # as above: it judges runs, and loads pytest
-
-    root, head, reports = source
-    return replay_stored_history(root, head, before, after, entries, ledger, evidence, reports, now)
 
 
 def _run_backtest(

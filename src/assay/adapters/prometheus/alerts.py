@@ -145,10 +145,10 @@ def _match_rule(rule: AlertRule, alert: AlertmanagerAlert) -> dict[str, str] | N
     labels = alert.labels
     if not all(labels.get(name) and text in ("*", labels[name]) for name, text in rule.match.items()):
         return None
-    said = re.search(rule.text, alert.text) if rule.text else None
-    if rule.text and not said:
+    match = re.search(rule.text, alert.text) if rule.text else None
+    if rule.text and not match:
         return None
-    return labels | {name: text for name, text in (said.groupdict() if said else {}).items() if text}
+    return labels | {name: text for name, text in (match.groupdict() if match else {}).items() if text}
 
 
 def _find_node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Mapping[str, Node]) -> str:

@@ -68,7 +68,6 @@ def plan(
     Exit codes: 0 the limits allow it; 1 they do not; 2 the head, git, the ledger or the server cannot be read.
     """
     from assay.act.loop.plan_inputs import (
-        HistorySource,
         load_earlier_revisions,
         load_plan_facts,
         load_plan_revisions,
@@ -93,8 +92,13 @@ def plan(
             facts = take_server_facts(FleetServer(server, token_file, authority).read_facts(), before, after)
         else:
             evidence, now = EvidenceStore(workspace.evidence_dir), workspace.clock.now()
-            history = HistorySource(workspace.root, head, workspace.reports_dir)
-            facts = load_plan_facts(workspace.ledger_location, before, after, now, evidence, history)
+            facts = load_plan_facts(workspace.ledger_location, before, after, now, evidence)
+            if not facts.missing:
+                from assay.act.loop.history_replay import replay_stored_history  # it judges runs, and loads pytest
+
+                where = (workspace.ledger_location, evidence, workspace.reports_dir)
+                history = replay_stored_history(workspace.root, head, before, after, *where, now)
+                facts = replace(facts, history=history)
     except (LedgerError, ServerError) as error:
         facts, unread = FleetFacts(missing=error.what), error
     change_plan = make_change_plan(before, after, facts, load_earlier_revisions(workspace.root, facts, head, cache))

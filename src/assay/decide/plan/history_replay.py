@@ -62,8 +62,8 @@ class HistoryReplay:
                 counting = [each for each in judged[side] if watched & {*each.outcome.phases}]
                 sightings = find_check_sightings(revision.catalog, counting)
                 most = revision.policy.intake.node.open_faults
-                found = count_sightings(revision.catalog, revision.fleet.nodes[name], known, sightings, most)
-                self._add(side, known, found)
+                faults = count_sightings(revision.catalog, revision.fleet.nodes[name], known, sightings, most)
+                self._add(side, known, faults)
 
     def _begin(self, side: int, name: str, at: str) -> NodeState | None:
         """Return a node with the faults that a revision has seen so far, None if it is not of the fleet."""
@@ -72,9 +72,9 @@ class HistoryReplay:
             return None
         return replace(self._seen[side].get(name) or replace(self._node_states[name], faults=()), state=then)
 
-    def _add(self, side: int, known: NodeState, found: Sequence[FaultObservation]) -> None:
+    def _add(self, side: int, known: NodeState, seen: Sequence[FaultObservation]) -> None:
         faults = {fault.id: fault for fault in known.faults}
-        faults |= {each.id: FaultRecord(**{name: getattr(each, name) for name in _FIELDS}) for each in found}
+        faults |= {each.id: FaultRecord(**{name: getattr(each, name) for name in _FIELDS}) for each in seen}
         self._seen[side][known.node] = replace(known, faults=tuple(faults.values()))
 
     def compare(self, is_healthy: HealthProof) -> tuple[tuple[JudgedOtherwise, ...], tuple[JudgedOtherwise, ...]]:
