@@ -6,10 +6,8 @@ A node that no Provisioning holds for is only waited for: something else boots i
 from __future__ import annotations
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.act.boot.attempts import BootAttempt
 from assay.act.boot.network_boot import (
     DOCUMENT,
-    RunningBoot,
     boot_declared_image,
     list_own_attempts,
     read_running_boot,
@@ -44,14 +42,11 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     boot = f"boot {running.boot_id[:8]}"
     if context.fleet.provisioning_of(intent.node) is None:
         return EffectVerification(True, f"no Provisioning holds for its pool, and it runs {boot}", facts)
-    shown = [attempt for attempt in own if running.attempt == attempt.name or _is_installed(attempt, running)]
-    if attempt := next(iter(shown), None):
-        reason = f"runs image {attempt.image} ({attempt.image_version}) since {boot}"
-        return EffectVerification(True, reason, {**facts, "attempt": attempt.name})
+    for attempt in own:
+        # Where another tool installs, the boot names no attempt: the probe saw its start, and its image runs.
+        is_proven = attempt.proven_by == DOCUMENT and not attempt.failure and not running.attempt
+        is_installed = is_proven and running.image.startswith(f"{attempt.image}:{attempt.image_version}:")
+        if running.attempt == attempt.name or is_installed:
+            reason = f"runs image {attempt.image} ({attempt.image_version}) since {boot}"
+            return EffectVerification(True, reason, {**facts, "attempt": attempt.name})
     return EffectVerification(False, f"runs {boot}, which this effect did not start", facts)
-
-
-def _is_installed(attempt: BootAttempt, running: RunningBoot) -> bool:
-    """Whether another tool installed what runs: the probe saw the start of this attempt, and its image runs."""
-    is_proven = attempt.proven_by == DOCUMENT and not attempt.failure and not running.attempt
-    return is_proven and running.image.startswith(f"{attempt.image}:{attempt.image_version}:")

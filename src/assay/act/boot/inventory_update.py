@@ -54,11 +54,14 @@ def find_update(fleet: Fleet, node: Node, seen: SeenMachine, evidence: EvidenceD
     by_rail = [guids[hca.name] for hca in fleet.spec_of(node.name).hcas if hca.name in guids]
     place = evidence.read("bmc", "chassis", "place").value
     stands: dict[str, Any] = place if isinstance(place, dict) else {}
+    boot_macs = [mac for mac in macs.values() if mac == node.mac.lower() or len(macs) == 1]
+    by_bmc = evidence.read("bmc", "system", "serial")
+    is_untrusted = by_bmc.kind == "failed" and "certificate" in by_bmc.reason
     found: dict[str, Any] = {
         "serial_number": serial,
-        "bmc_fingerprint": seen.fingerprint if _is_untrusted(evidence) else "",
+        "bmc_fingerprint": seen.fingerprint if is_untrusted else "",
         "bmc_mac": seen.bmc_mac or (listed.bmc_mac if listed else ""),
-        "mac": (listed.mac if listed else "") or seen.mac or _find_boot_mac(node, macs),
+        "mac": (listed.mac if listed else "") or seen.mac or next(iter(boot_macs), ""),
         "hca_guids": (listed.hca_guids if listed else []) or (by_rail if len(by_rail) == len(node.hca_guids) else []),
         "endorsement_key_sha256": listed.endorsement_key_sha256 if listed else "",
         "rack": seen.rack or stands.get("rack", {}).get("value", ""),
@@ -82,19 +85,6 @@ def find_update(fleet: Fleet, node: Node, seen: SeenMachine, evidence: EvidenceD
         if is_other and declared[name] and not found[name]
     ]
     return InventoryUpdate(changes, tuple(questions))
-
-
-def _is_untrusted(evidence: EvidenceDocument) -> bool:
-    """Whether the BMC could not be read because of its certificate."""
-    reading = evidence.read("bmc", "system", "serial")
-    return reading.kind == "failed" and "certificate" in reading.reason
-
-
-def _find_boot_mac(node: Node, macs: Mapping[str, str]) -> str:
-    """Return the address of the interface that boots, "" where it has gone and several others are there."""
-    if node.mac.lower() in macs.values():
-        return node.mac.lower()
-    return next(iter(macs.values())) if len(macs) == 1 else ""
 
 
 def _read_texts(evidence: EvidenceDocument, branch: str, leaf: str) -> dict[str, str]:

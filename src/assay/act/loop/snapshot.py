@@ -423,8 +423,8 @@ class FabricComparisonCache:
 
     def get_all(self, context: ControllerContext) -> dict[str, ScannedFabricComparison]:
         """Return the comparison of each fabric that has nodes. A fabric that was never scanned is left out."""
-        found = {design.name: self.get(context, design) for design in list_used_designs(context.fleet)}
-        return {name: comparison for name, comparison in found.items() if comparison}
+        comparisons = {design.name: self.get(context, design) for design in list_used_designs(context.fleet)}
+        return {name: comparison for name, comparison in comparisons.items() if comparison}
 
     def get(
         self, context: ControllerContext, design: FabricDesign, topology: CompiledTopology | None = None

@@ -97,8 +97,8 @@ class OperationOrders:
             if not waiting:
                 if any(each.state == "cancelled" for each in record.nodes):
                     return record
-                what = f"has {record.state}" if record.is_over else "has begun on each of its nodes"
-                raise OrderRefused(f"{record.operation} {what}: there is nothing left to take back")
+                standing = f"has {record.state}" if record.is_over else "has begun on each of its nodes"
+                raise OrderRefused(f"{record.operation} {standing}: there is nothing left to take back")
             for each in waiting:
                 entry = DecisionWithdrawnEntry(each.order, self.operator.reason, who=self.operator.who)
                 ident = derive_id("operation.cancel", each.order)

@@ -333,7 +333,8 @@ def make_move_order(
     if wish.operation:
         ident = derive_id("operation", wish.operation.id, node)
     else:
-        ident = derive_id(MoveEntry.kind, node, state.stay_id, to, _find_last_order(ledger, node))
+        orders = ledger.entries(node, kinds=[MoveEntry.kind, ZapRequestedEntry.kind])
+        ident = derive_id(MoveEntry.kind, node, state.stay_id, to, orders[-1].id if orders else "")
     move = MoveEntry(to, operator.who, operator.reason, wish.now, "", wish.within_hours, wish.operation)
     entry = move.make_entry(ident, operator.at, node)
     if earlier and to == state.state:
@@ -342,11 +343,6 @@ def make_move_order(
     when = " at once" if wish.now else " when no job is on it" if waits else ""
     text = f"{node} is ordered from {state.state} to {to}{when}, by {operator.who}: {operator.reason}"
     return OperatorOrder(node, text, entry)
-
-
-def _find_last_order(ledger: Ledger, node: str) -> str:
-    orders = ledger.entries(node, kinds=[MoveEntry.kind, ZapRequestedEntry.kind])
-    return orders[-1].id if orders else ""
 
 
 def refuse_impossible_move(fleet: Fleet, operator: OperatorIdentity, state: NodeState, to: str) -> None:

@@ -50,6 +50,11 @@ class PartCoverage:
     every_unit_at: str = ""
     """The newest visit after which it had computed every unit."""
 
+    @property
+    def turn(self) -> tuple[str, bool]:
+        """Sorts parts by who waits longest: by the last turn, then by whether it was covered in it."""
+        return self.turn_at, bool(self.turn_at) and self.covered_at == self.turn_at
+
 
 @fact
 class GpuCoverage:
@@ -183,7 +188,7 @@ def plan_visit(
     `part_seconds`: the parts of the schedule and how long each takes. `budget_s`: how long a visit may load the node;
     None: each visit runs all parts. After the seed `seeds - 1`, the battery begins again with seed 0.
     """
-    waiting = sorted(part_seconds, key=lambda part: min((_turn(gpu, part) for gpu in gpus), default=("", False)))
+    waiting = sorted(part_seconds, key=lambda part: min((gpu.find(part).turn for gpu in gpus), default=("", False)))
     chosen: list[str] = []
     left_s = float("inf") if budget_s is None else budget_s
     for part in waiting:
@@ -191,11 +196,6 @@ def plan_visit(
             chosen.append(part)
             left_s -= part_seconds[part]
     return VisitPlan(tuple(chosen), _find_last_unit(gpus, seeds))
-
-
-def _turn(gpu: GpuCoverage, part: str) -> tuple[str, bool]:
-    covered = gpu.find(part)
-    return covered.turn_at, bool(covered.turn_at) and covered.covered_at == covered.turn_at
 
 
 def _find_last_unit(gpus: Sequence[GpuCoverage], seeds: int) -> str:

@@ -133,14 +133,15 @@ def list_changes(source: RecordSource, after: int, most: int, sees: Callable[[No
     if sees is None:
         return ChangePage(tuple(entries), position, more=is_cut)
     visible = {state.node for state in source.read_node_states() if sees(state)}
-    changes = tuple(_tell_customer(source, entry) for entry in entries if entry.node in visible)
+    serving = {
+        name for policy in source.fleet.policies.values() for name in policy.states if policy.is_in_service(name)
+    }
+    changes = tuple(
+        replace(entry, id="", body={"in_service": TransitionEntry.read(entry).to_state in serving})
+        for entry in entries  # what the id is made from is not for customers
+        if entry.node in visible
+    )
     return ChangePage(changes, position, more=is_cut)
-
-
-def _tell_customer(source: RecordSource, entry: LedgerEntry) -> LedgerEntry:
-    to = TransitionEntry.read(entry).to_state
-    serves = any(policy.is_in_service(to) for policy in source.fleet.policies.values())
-    return replace(entry, id="", body={"in_service": serves})  # what the id is made from is not for customers
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,8 @@ def plan_evidence_pruning(
     if rules.evidence_days is None:
         return EvidencePlan()
     before_s = (now - timedelta(days=rules.evidence_days)).timestamp()
-    old = _find_old(evidence / "objects", before_s)
+    paths = sorted((evidence / "objects").glob(f"*/[0-9a-f]*{OBJECT_SUFFIX}"))
+    old = {read_digest(path): path for path in paths if path.stat().st_mtime < before_s}  # by when they were last used
     if not old:
         return EvidencePlan()
     try:
@@ -163,12 +164,6 @@ def plan_evidence_pruning(
         return EvidencePlan(kept_all=str(error))
     objects = tuple(old.values())
     return EvidencePlan(objects, sum(path.stat().st_size for path in objects), before_s)
-
-
-def _find_old(objects: Path, before_s: float) -> dict[str, Path]:
-    """Return the files of the objects that were last used before a time, by digest."""
-    paths = sorted(objects.glob(f"*/[0-9a-f]*{OBJECT_SUFFIX}"))
-    return {read_digest(path): path for path in paths if path.stat().st_mtime < before_s}
 
 
 def _list_newest(evidence: Path) -> Iterator[str]:
