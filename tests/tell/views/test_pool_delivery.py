@@ -66,10 +66,10 @@ def test_without_a_spare_the_pool_says_what_lacks_and_until_when_and_has_one_tic
     leave(paper, "n1")
     _, [delivery] = read(paper, tmp_path)
     assert (delivery.missing, delivery.lacking, delivery.spares) == (1, 1, 0)
-    # by the policy's deadlines: triage 72 h, debug 168, onboard 72, seatrial 24, zap 6, test 48
-    assert delivery.describe().endswith("1 lack, without a spare: enough should be back on 2026-12-07")
+    # by the policy's deadlines: triage 72 h, seatrial 24, zap 6, test 48
+    assert delivery.describe().endswith("1 lack, without a spare: enough should be back on 2026-11-27")
     snapshot = replace(paper.situation(), capacities=CAPACITIES)
     [ticket] = [each for each in list_desired_tickets(snapshot, (), {}) if each.key.startswith("capacity/")]
     assert ticket.title == "1 of 2 nodes of pool a serve, and no spare is left"
-    assert ticket.seen == "expected to be enough again on 2026-12-07\nn1 is in triage"
+    assert ticket.seen == "expected to be enough again on 2026-11-27\nn1 is in triage"
     assert not list_desired_tickets(replace(snapshot, capacities={}), (), {})[2:], "only the tickets of triage"

@@ -394,7 +394,10 @@ def describe_lemon_score(source: RecordSource, state: NodeState) -> LemonStatus 
 
 
 def format_notes(answer: ExplainAnswer) -> Iterator[str]:
-    """Yield the lines of what holds now: requirements, failures, the rollout, the breaker."""
+    """Yield the lines of what holds now: failed effects, requirements, failures, the rollout, the breaker."""
+    for effect in (effect for decision in answer.chain[-1:] for effect in decision.effects):
+        if effect.standing == "failed":
+            yield f"effect {effect.action} failed: {effect.reason}"
     for phase in answer.requires:
         if lacks := phase.lacks:
             more = f" (and {len(lacks) - 1} more)" if len(lacks) > 1 else ""
