@@ -11,11 +11,13 @@ import pytest
 from assay.decide.faults.detection import detect_faults
 from assay.decide.faults.recovery import find_measured_recoveries, find_quiet_recoveries
 from assay.decide.state import decision_and_fault_entries
+from assay.declare.loader import load_fleet
 from assay.declare.rules.fault_rules import list_fault_kinds
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Measurement
 from assay.model.reading import failed, value
 from assay.model.specs.policy_response import respond_to_fault
+from tests.support.places import ROOT
 
 SPEC = SimpleNamespace(
     gpus=SimpleNamespace(pci=["0000:1b:00.0"]),
@@ -142,7 +144,10 @@ def test_a_number_that_a_check_let_pass_is_a_fault_until_it_is_back_in_bounds(pa
 
 def test_what_all_nodes_of_a_kind_print_is_recorded_and_asks_for_nothing(look, paper, monkeypatch):
     line = "mlx5_core 0000:18:00.0: mlx5_pcie_event:301:(pid 9): Detected insufficient power on the PCIe slot (27W)."
-    monkeypatch.setattr(SPEC, "usual_faults", {"hca.power": "bug 12: the slot tells too little"})
+    shipped = load_fleet(ROOT).node_specs
+    assert shipped["hgx-h200"].usual_faults == shipped["hgx-h100"].usual_faults
+    assert shipped["hgx-b200"].usual_faults == {}, "known of H100 only"
+    monkeypatch.setattr(SPEC, "usual_faults", shipped["hgx-h100"].usual_faults)
     (fault,) = look((100, line, "kernel"))
     assert (fault.fault_class, fault.severity) == ("hca.power", "informational")
     monkeypatch.setattr(SPEC, "usual_faults", {})

@@ -59,6 +59,18 @@ def test_adapters_that_all_ask_for_more_power_are_one_incident(catalog: FaultCat
     assert len(list_of(catalog, *weak)) == 1
 
 
+def test_another_machine_on_the_old_cables_is_one_incident(catalog: FaultCatalog) -> None:
+    cables = [make_fault(catalog, "ib.cabling", f"mlx5_{rail}", 5) for rail in range(8)]
+    (incident,) = list_of(catalog, *cables, make_fault(catalog, "identity.changed", "", 30))
+    assert incident.cause.fault_class == "identity.changed"
+
+
+def test_a_hot_room_is_one_incident_of_a_node_with_the_summary_of_its_bmc(catalog: FaultCatalog) -> None:
+    told = make_fault(catalog, "bmc.unhealthy", "", 0, detail="TEMP_INLET 41 °C, its threshold is 40")
+    (incident,) = list_of(catalog, told, make_fault(catalog, "inlet.out-of-range", "", 5))
+    assert incident.cause.fault_class == "inlet.out-of-range"
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

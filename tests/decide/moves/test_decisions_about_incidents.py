@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from assay.act.tickets.desired_tickets import find_incident_end
+from assay.act.tickets.desired_tickets import find_incident_end, list_desired_tickets
+from assay.decide.moves.held_answers import list_open_breakers
+from assay.fabric.compare.compare import compare_cabling
 from tests.decide.moves.test_harm_that_is_held_back import tickets_of
+from tests.support.fabrics.fat_trees import as_built, fat_tree, in_reach, renamed
 
 
 def moves_of(made):
@@ -134,3 +137,30 @@ def test_supplies_of_a_rack_that_fail_days_apart_are_tickets_of_their_own(paper)
         paper.step()
         paper.later(days=1)
     assert [len(tickets_of(paper, f"n{number}")) for number in range(3)] == [1, 1, 1]
+
+
+def test_a_hot_room_has_one_breaker_and_one_ticket(paper):
+    names = [f"n{number:02}" for number in range(16)]
+    for name in names:
+        paper.add(name, rack="r1" if name in names[:4] else "r2")
+    for name in names[:4]:
+        paper.fault(name, "inlet.out-of-range")
+        paper.fault(name, "bmc.unhealthy")
+    paper.step()
+    (breaker,) = list_open_breakers(paper.stories().values())
+    assert breaker.series == "a/inlet.out-of-range"
+    assert len([ticket for name in names for ticket in tickets_of(paper, name)]) == 1
+
+
+def test_the_new_adapters_of_another_machine_are_no_work_of_their_own(paper):
+    plan = fat_tree()
+    new = {device.guid: f"0xe{device.guid[3:]}" for device in plan.devices.values() if device.node == "n001"}
+    seen = {"f": compare_cabling(plan, in_reach(plan, renamed(as_built(plan), new)))}
+    paper.add("n001")
+    assert [ticket.key.split("/")[2] for ticket in list_desired_tickets(paper.situation(), (), seen)] == [
+        "device-replaced"
+    ]
+    paper.fault("n001", "identity.changed")
+    for rail in range(3):
+        paper.fault("n001", "ib.cabling", f"mlx5_{rail}")
+    assert [ticket.key.split("/")[0] for ticket in list_desired_tickets(paper.situation(), (), seen)] == ["incident"]

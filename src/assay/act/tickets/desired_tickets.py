@@ -45,6 +45,7 @@ from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.model.decision import FLAPPING_RULE, PAPERWORK, WIPE
 from assay.model.entries.node_entries import DecisionEntry
+from assay.model.evidence import IDENTITY_FAULT
 from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
@@ -103,8 +104,10 @@ def list_desired_tickets(
     notes: TechnicianNotes = TechnicianNotes(),
 ) -> list[Ticket]:
     """Return every ticket that there is work for now. `causes` are `TICKET_CAUSES`, `comparisons` are by fabric."""
-    tickets = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
     incidents = list_open_incidents(snapshot)
+    others = {name for name, listed in incidents.items() if any(_is_of_another_machine(each) for each in listed)}
+    cabling = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
+    tickets = [ticket for ticket in cabling if "/device-replaced/" not in ticket.key or ticket.node not in others]
     shared = list(list_shared_incidents(snapshot, incidents))
     tickets += _breaker_tickets(snapshot, shared)
     tickets += _shortfall_tickets(snapshot)
@@ -135,6 +138,11 @@ def _add_causes(causes: set[str], entry: LedgerEntry) -> set[str]:
 
 TICKET_CAUSES = Projection[set[str]]((DecisionEntry.kind,), set, _add_causes, set)
 """The ids of the faults, stays and lifted cordons for which a decision has the remedy `ticket`."""
+
+
+def _is_of_another_machine(incident: Incident) -> bool:
+    """Whether another machine stands in the node's place. Its adapters' GUIDs are no work of their own."""
+    return incident.cause.fault_class == IDENTITY_FAULT
 
 
 def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: TechnicianNotes) -> Iterator[Ticket]:
