@@ -46,14 +46,14 @@ def make_world(catalog: FaultCatalog, seed: int, nodes: int, *, apart: bool = Fa
     chance, number, world = random.Random(seed), 0, World([], {})  # noqa: S311 — repeatable
     for place in range(nodes):
         name, faults = f"n{place:04}", dict[tuple[str, str], FaultRecord]()
-        used: set[str] = set()
+        planted = list[tuple[str, str]]()
         for _ in range(chance.randint(1, 5) if chance.random() < 0.3 else 1):
             kind, part = chance.choice(sorted(KINDS)), chance.randrange(8)
             own = KINDS[kind].get("part", "").format(n=part)
-            keys = {KINDS[kind].get("like", kind), own} - {""}
-            if keys & used:
-                continue  # nobody can tell apart two causes of one part at once
-            used |= keys
+            like = KINDS[kind].get("like", kind)
+            if any(own == part_of != "" or (like == other and "" in (own, part_of)) for other, part_of in planted):
+                continue  # nobody can tell apart two causes of one part, or what the whole node shows from a part's
+            planted.append((like, own))
             number += 1
             at = START + timedelta(hours=chance.uniform(0, 200) if apart else 0, seconds=chance.uniform(0, 1800))
             for fault in _show(chance, catalog, name, kind, part, at):

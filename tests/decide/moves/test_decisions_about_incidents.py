@@ -164,3 +164,18 @@ def test_the_new_adapters_of_another_machine_are_no_work_of_their_own(paper):
     for rail in range(3):
         paper.fault("n001", "ib.cabling", f"mlx5_{rail}")
     assert [ticket.key.split("/")[0] for ticket in list_desired_tickets(paper.situation(), (), seen)] == ["incident"]
+
+
+def test_a_ticket_of_several_parts_names_all_of_them(paper):
+    paper.add("n1")
+    for psu in (1, 3, 4):
+        paper.fault("n1", "psu.failed", f"psu{psu}")
+    paper.step()
+    (ticket,) = tickets_of(paper, "n1")
+    assert ": psu1, psu3, psu4 of n1 (psu.failed)" in ticket.title
+    paper.add("n2")
+    for psu in (1, 3):
+        paper.fault("n2", "psu.failed", f"psu{psu}")
+    paper.step()
+    titles = [ticket.title for ticket in tickets_of(paper, "n2")]
+    assert [next(part for part in ("psu1", "psu3") if part in title) for title in titles] == ["psu1", "psu3"]

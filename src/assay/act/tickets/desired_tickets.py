@@ -92,8 +92,11 @@ class TechnicianNotes:
         return f"{order[:1].upper()}{order[1:]}: {where} ({cause.fault_class}{incident.describe_return()})"
 
     def name_part(self, view: NodeSnapshot, incident: Incident) -> str:
-        """Return the part that an incident is about, with its other names; "" for the whole node."""
-        part = incident.work.named_part
+        """Return the part that an incident is about, with its other names, or all parts; "" for the whole node."""
+        part, alike = incident.work.named_part, incident.work.fault_class
+        parts = {each.named_part for each in incident.open_symptoms if each.fault_class == alike} - {""}
+        if parts - {part}:
+            return format_list(fold_names(parts | ({part} - {""})))
         return self.names.describe(view.node_state, part) if self.names and part else part
 
 

@@ -8,7 +8,7 @@ of the same evidence, and another name of the node change nothing.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -225,6 +225,8 @@ class _Member:
     symptom: Symptom
     start: float
     end: float
+    part: str
+    """The part that it names, by its subject or in its text; "" for none."""
     cause: _Member | None = None
     former: _Member | None = None
     """What it would follow from, had not checks proved a repair in between."""
@@ -243,10 +245,7 @@ class _Grouping:
     def __init__(self, relations: FaultRelations, symptoms: Sequence[Symptom]) -> None:
         self._relations = relations
         self._members = sorted(
-            (
-                _Member(symptom, _seconds(symptom.first_seen), _seconds(symptom.ended_at) if symptom.ended_at else 1e18)
-                for symptom in symptoms
-            ),
+            (_make_member(symptom) for symptom in symptoms),
             key=lambda member: (member.start, member.symptom.id),
         )
 
@@ -279,8 +278,9 @@ class _Grouping:
         """Set what a symptom follows from: on its own part before others, by the first relation, nearest in time."""
         symptom = member.symptom
         causes = [
-            (cause.symptom.part != symptom.part, rank, abs(member.start - cause.start), cause.symptom.id, cause)
+            (cause.part != member.part, rank, abs(member.start - cause.start), cause.symptom.id, cause)
             for rank, relation in self._relations.find_causes(symptom.fault_class)
+            if relation.where != "kind" or self._count_parts(member, relation) >= relation.parts
             for cause in self._list_causes(member, relation)
             if cause.find_root() is not member
         ]
@@ -300,16 +300,31 @@ class _Grouping:
             for cause in causes[max(0, place - MAX_CAUSES_READ) : place]:
                 is_late = member.start > (cause.start if both_ways else cause.end) + relation.minutes * 60
                 is_cause = not both_ways or cause.symptom.rank < symptom.rank
-                if is_cause and not is_late and _is_there(relation, cause.symptom, symptom):
+                if is_cause and not is_late and _is_there(relation, cause, member):
                     yield cause
 
+    def _count_parts(self, member: _Member, relation: FaultRelation) -> int:
+        """Return how many parts of the symptom's kind show the cause within the relation's minutes."""
+        kind, seconds, parts = _KIND.sub("", member.part), relation.minutes * 60, set[str]()
+        for name, causes in self._of_class.items():
+            if matches(relation.cause, name):
+                first = bisect_left(causes, member.start - seconds, key=lambda cause: cause.start)
+                last = bisect_right(causes, member.start + seconds, key=lambda cause: cause.start)
+                parts |= {cause.part for cause in causes[first : min(last, first + MAX_CAUSES_READ)]}
+        return sum(_KIND.sub("", part) == kind for part in parts)
 
-def _is_there(relation: FaultRelation, cause: Symptom, symptom: Symptom) -> bool:
+
+def _make_member(symptom: Symptom) -> _Member:
+    end = _seconds(symptom.ended_at) if symptom.ended_at else 1e18
+    return _Member(symptom, _seconds(symptom.first_seen), end, symptom.named_part)
+
+
+def _is_there(relation: FaultRelation, cause: _Member, member: _Member) -> bool:
     """Whether the cause is where the relation asks for it. A part that is not named may be any."""
-    parts = [part for part in (cause.part, symptom.part) if part not in ("", UNKNOWN_PART)]
-    if relation.where == "same-part" and cause.part and not symptom.part:
-        return cause.part in _WORDS.findall(symptom.detail)
-    if relation.where == "node" or len(parts) < 2:
+    parts = [part for part in (cause.part, member.part) if part not in ("", UNKNOWN_PART)]
+    if relation.where == "same-part" and cause.symptom.part and not member.symptom.part:
+        return cause.symptom.part in _WORDS.findall(member.symptom.detail)
+    if relation.where == "anywhere" or len(parts) < 2:
         return relation.where != "same-part"
     if relation.where == "kind":
         return _KIND.sub("", parts[0]) == _KIND.sub("", parts[1])

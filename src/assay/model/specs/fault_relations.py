@@ -25,14 +25,16 @@ class FaultRelation(StrictModel):
     of the first relation. Where a class is on both sides, the worse is the cause, and of two like ones the earlier.
 
     `cause`, `symptoms`: fault classes, or patterns of a shell for them. `where`: on the same part (with `part`, one
-    that is not named may be any; with `same-part`, what is read of the node must name it), on a part of the same kind,
-    or anywhere on the node. `minutes`: how long after the cause's end a symptom may be seen. `before_minutes`: how long
-    before the cause. `source`: where the relation is known from.
+    that is not named may be any; with `same-part`, what is read of the node must name it), on the `node` (two that name
+    different parts are two), on a part of the same `kind`, if at least `parts` of them show it, or `anywhere` on the
+    node: the cause reaches all of it. `minutes`: how long after the cause's end a symptom may be seen.
+    `before_minutes`: how long before the cause. `source`: where the relation is known from.
     """
 
     cause: ClassPatterns
     symptoms: ClassPatterns
-    where: Literal["part", "same-part", "kind", "node"] = "part"
+    where: Literal["part", "same-part", "kind", "node", "anywhere"] = "part"
+    parts: int = Field(default=2, ge=2)
     minutes: float = Field(default=10, ge=0)
     before_minutes: float = Field(default=10, ge=0)
     source: str = Field(min_length=1)
