@@ -86,6 +86,15 @@ def test_the_breaker_names_the_dead_leaf(pool):
     assert wave.endswith("; likely behind it: leaf leaf-0 (8 of 8, and 0 of the 8 others)")
 
 
+def test_unlike_faults_blame_no_leaf_though_their_nodes_share_one(pool):
+    unlike = ["ib.link.down", "psu.failed", "gpu.xid.79", "gpu.xid.48"]
+    for index in range(8):
+        pool.fault(f"n{index:02}", unlike[index % 4])
+    known = {f"n{index:02}": traits(index) for index in range(SIZE)}
+    wave = find_new_waves(replace(pool.situation(), traits=known))["a"]
+    assert wave.endswith("(4 kinds of fault, none on most of them: gpu.xid.48 on 2, in 4 racks)")
+
+
 def test_the_healthy_ones_count_where_they_rest_too(pool):
     for index in range(8):
         pool.fault(f"n{index:02}", "ib.link.down", "mlx5_0")

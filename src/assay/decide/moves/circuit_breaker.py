@@ -7,7 +7,7 @@ what the nodes of a wave have in common. Pure.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
@@ -165,8 +165,7 @@ def _describe_new_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnaps
     if not is_wave(breaker, len(hit), serving):
         return ""
     wave = f"{len(hit)} of {serving} serving nodes of pool {pool} show faults within {breaker.window_minutes:g} min"
-    common = _describe_faults_and_racks([view for view in views if view.name in hit], hit.values())
-    return f"breaker: {wave} ({common}){_describe_likely_causes(snapshot, hit)}"
+    return f"breaker: {wave} {_describe_common(snapshot, views, hit)}"
 
 
 def _list_counting(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[FaultRecord]:
@@ -241,9 +240,8 @@ def _find_ongoing_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnaps
     if not is_wave(snapshot.policy.breaker, len(hit), serving):
         return None
     wave = f"{len(hit)} of {serving} serving nodes of pool {pool} still show the faults of a wave"
-    common = _describe_faults_and_racks([view for view in views if view.name in hit], hit.values())
     classes = frozenset(fault.fault_class for faults in hit.values() for fault in faults)
-    return OngoingWave(classes, f"breaker: {wave} ({common}){_describe_likely_causes(snapshot, hit)}")
+    return OngoingWave(classes, f"breaker: {wave} {_describe_common(snapshot, views, hit)}")
 
 
 def _is_still_present(view: NodeSnapshot, fault: FaultRecord) -> bool:
@@ -265,18 +263,18 @@ def _describe_deadline_wave(snapshot: FleetSnapshot, pool: str, views: list[Node
     return f"breaker: {wave}: either the clock jumped, or what they wait for is down{likely}"
 
 
-def _describe_faults_and_racks(views: list[NodeSnapshot], faults: Iterable[list[FaultRecord]]) -> str:
-    """Return what the nodes have in common: the fault that most of them show, and the rack if all are in one.
+def _describe_common(snapshot: FleetSnapshot, views: list[NodeSnapshot], hit: Mapping[str, list[FaultRecord]]) -> str:
+    """Return what the nodes have in common: the fault that most show, the rack if all are in one, and likely causes.
 
     Where no fault is on most of them, say that they have none in common: nobody should look for one cause.
     """
-    classes = Counter(name for of_node in faults for name in {fault.fault_class for fault in of_node})
+    classes = Counter(name for of_node in hit.values() for name in {fault.fault_class for fault in of_node})
     name, count = min(classes.items(), key=lambda item: (-item[1], item[0]))
-    racks = sorted({view.node.rack for view in views})
+    racks = sorted({view.node.rack for view in views if view.name in hit})
     place = f"all in rack {racks[0]}" if len(racks) == 1 else f"in {len(racks)} racks"
-    if count < MIN_WAVE_SHARE * len(views):
-        return f"{len(classes)} kinds of fault, none on most of them: {name} on {count}, {place}"
-    return f"{name} on {count}, {place}"
+    if count < MIN_WAVE_SHARE * len(hit):
+        return f"({len(classes)} kinds of fault, none on most of them: {name} on {count}, {place})"
+    return f"({name} on {count}, {place}){_describe_likely_causes(snapshot, hit)}"
 
 
 def _describe_likely_causes(snapshot: FleetSnapshot, wave: Collection[str]) -> str:
