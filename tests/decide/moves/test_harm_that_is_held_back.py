@@ -1,22 +1,34 @@
-"""A catastrophic fault on a node that serves has its own ticket, and is waited for, whatever holds its answer back."""
+"""A catastrophic fault has its own ticket in every state, and is waited for, whatever holds its answer back."""
 
 from __future__ import annotations
 
 import pytest
+import yaml
 
-from assay.act.tickets.desired_tickets import TICKET_CAUSES, TechnicianNotes, list_desired_tickets
+from assay.act.tickets.desired_tickets import (
+    TICKET_CAUSES,
+    TechnicianNotes,
+    find_incident_end,
+    list_desired_tickets,
+)
 from assay.model.fleet import Fleet
 from assay.model.ticket import Ticket
 from assay.tell.views.fleet import list_cells
 from assay.tell.views.fleet_news import _list_waiting
 from assay.tell.views.next_step import find_next_step, find_waiting_decision
+from tests.support.places import ROOT
 
 LEAK = "bmc.event.leak"
+ACT = "Check hoses, manifold and cold plates of the tray, with the power off"
+STATES = yaml.safe_load((ROOT / "specs/lifecycle/default.yaml").read_text())["states"]
 
 
 @pytest.fixture
 def leaking(paper):
-    """Four nodes of a pool, of which one may be out and is, and another that leaks."""
+    """Four nodes of a pool, of which one may be out and is, and another that leaks; leaks keep to these limits."""
+    rule = paper.policy.faults["leak-in-service"].model_copy(update={"beyond_limits": False})
+    faults = paper.policy.faults | {"leak-in-service": rule}
+    paper.policy = paper.policy.model_copy(update={"faults": faults})
     for number in range(4):
         paper.add(f"n{number}", rack=f"r{number}")
     paper.fault("n0", "gpu.xid.79")
@@ -46,6 +58,15 @@ def test_a_leak_that_the_limit_holds_back_is_told_with_its_act(leaking):
     assert "held back" in ticket.seen
 
 
+def test_by_default_a_leak_leaves_beyond_the_limits(paper):
+    for number in range(4):
+        paper.add(f"n{number}", rack=f"r{number}")
+    for node, fault_class in {"n0": "gpu.xid.79", "n2": "gpu.xid.79", "n3": LEAK}.items():
+        paper.fault(node, fault_class)
+        paper.step()
+    assert [paper.story(f"n{number}").state for number in (0, 2, 3)] == ["production-reboot", "production", "draining"]
+
+
 def test_it_is_waited_for_by_name(leaking, tmp_path):
     fleet = Fleet(tmp_path, leaking.nodes, policies={"default": leaking.policy})
     stories = [*leaking.stories().values()]
@@ -71,3 +92,60 @@ def test_a_ticket_of_a_state_is_as_severe_as_its_worst_fault(paper):
     assert paper.story("n1").state == "triage"
     (ticket,) = tickets_of(paper, "n1")
     assert (ticket.key.partition("/")[0], ticket.severity) == ("stay", "catastrophic")
+
+
+@pytest.mark.parametrize("state", [name for name, state in STATES.items() if not state.get("final")])
+@pytest.mark.parametrize("fault_class", [LEAK, "identity.changed"])
+def test_a_fault_that_no_restart_mends_has_a_ticket_at_once_in_every_state(paper, state, fault_class):
+    for number in range(8):
+        paper.add(f"n{number}", state if number == 1 else "production", rack=f"r{number}")
+    paper.jobs["n1"] = ("a job",)
+    ident = paper.fault("n1", fault_class)
+    for _ in range(2):  # before and after the policy has answered
+        (ticket,) = [each for each in tickets_of(paper, "n1") if fault_class in f"{each.title} {each.seen}"]
+        order = ACT if fault_class == LEAK else paper.catalog.find_class(fault_class).investigate
+        assert (ticket.severity, ticket.steps.casefold()[:20]) == ("catastrophic", order.casefold()[:20])
+        paper.step()
+    assert paper.story("n1").open_faults[0].id == ident
+
+
+def test_a_node_that_drains_for_long_is_as_late_as_its_worst_fault_is_bad(paper):
+    for number in range(8):
+        paper.add(f"n{number}", rack=f"r{number}")
+    paper.jobs["n1"] = ("a job",)
+    paper.fault("n1", LEAK)
+    paper.step()
+    assert paper.story("n1").state == "draining"
+    paper.later(minutes=70)
+    paper.step()
+    tickets = {ticket.key.partition("/")[0]: ticket for ticket in tickets_of(paper, "n1")}
+    assert tickets["late"].severity == "catastrophic"
+    assert ACT.lower() in tickets["late"].steps.lower()
+
+
+def test_a_restart_under_way_and_a_repair_by_people_need_no_ticket(paper):
+    for number in range(8):
+        paper.add(f"n{number}", rack=f"r{number}")
+    paper.fault("n1", "gpu.xid.79")
+    paper.step()
+    assert paper.story("n1").state == "production-reboot"
+    assert tickets_of(paper, "n1") == []
+    paper.add("n9", "debug", rack="r9")
+    paper.fault("n9", LEAK)
+    assert [ticket.severity for ticket in tickets_of(paper, "n9")] == ["catastrophic"]
+    paper.say("certified", "n9")
+    assert tickets_of(paper, "n9") == []
+
+
+def test_the_ticket_of_a_state_takes_over_from_that_of_the_drain(paper):
+    for number in range(8):
+        paper.add(f"n{number}", rack=f"r{number}")
+    paper.fault("n1", LEAK)
+    paper.step()
+    (drained,) = tickets_of(paper, "n1")
+    paper.settle("n1")
+    paper.step()
+    assert [ticket.key.partition("/")[0] for ticket in tickets_of(paper, "n1")] == ["stay"]
+    situation = paper.situation()
+    end = find_incident_end(situation, paper.view("n1"), drained.key.rpartition("/")[2])
+    assert end == "the ticket of n1 in triage has its work"

@@ -40,13 +40,14 @@ from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.lemon_score import compute_lemon_score
+from assay.decide.state.node_state import is_before
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import make_cabling_tickets
-from assay.model.decision import FLAPPING_RULE, PAPERWORK, WIPE
+from assay.model.decision import FLAPPING_RULE, PAPERWORK, REPAIR_ACTIONS, WIPE
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import IDENTITY_FAULT
-from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
+from assay.model.faults.fault_record import SEVERITIES, FaultRecord, FaultSeverity
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.outcome import RecordedOutcome
@@ -122,7 +123,7 @@ def list_desired_tickets(
     for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
             alone = [incident for incident in incidents.get(view.name, ()) if incident.id not in together]
-            overdue = [] if view.name in unproved else _overdue_tickets(snapshot, view, causes)
+            overdue = [] if view.name in unproved else _overdue_tickets(snapshot, view, causes, notes)
             tickets += list(_state_tickets(snapshot, view, notes)) or overdue
             tickets += _failed_check_tickets(snapshot, view, notes)
             tickets += _opened_node_tickets(snapshot, view, causes)
@@ -152,7 +153,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     """Yield the ticket of a state that only a person ends: one that asks for a ticket, or one with a checklist."""
     state, node_state = snapshot.policy_state_of(view), view.node_state
     inspection = notes.inspections.get(node_state.state) if state.certified_to else None
-    if inspection is None and not (PAPERWORK & set(state.entry) and node_state.decision):
+    if inspection is None and not _has_paperwork(snapshot, view):
         return
     incidents = [incident for incident in list_incidents(snapshot.relations, node_state) if incident.is_open]
     incidents.sort(key=lambda incident: SEVERITIES.index(incident.severity))
@@ -203,14 +204,19 @@ def _format_files(view: NodeSnapshot) -> str:
     return f"{archive}  the dossier, for the vendor\n{photos}  put the photos here, then: assay rma {view.name}"
 
 
-def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]) -> list[Ticket]:
+def _overdue_tickets(
+    snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str], notes: TechnicianNotes
+) -> list[Ticket]:
     """Return the ticket of a node that is in its state past the deadline of the policy."""
     deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
     if deadline is None or node_state.stay_id not in causes:
         return []
+    worst = [fault for fault in node_state.faults if fault.is_open and not _is_answered(snapshot, view, fault)]
     ticket = _make_stay_ticket(
         view,
         "late",
+        severity="catastrophic" if worst else "degraded",
+        steps="\n".join(notes.describe_acts(fault.fault_class for fault in worst)),
         title=f"{node_state.state} takes more than {deadline.hours:g} h: {view.name}",
         expected=snapshot.policy_state_of(view).summary,
         seen="\n".join(
@@ -416,10 +422,10 @@ def _incident_tickets(
     is_miscabled: bool,
     notes: TechnicianNotes,
 ) -> Iterator[Ticket]:
-    """Yield a ticket for each incident that the policy leaves to people, and each catastrophic one of a serving node.
+    """Yield a ticket for each incident that the policy leaves to people, and each catastrophic one without an answer.
 
-    The latter is not answered yet, whatever holds the answer back: a limit, a breaker, a profile, a job. A wrong cable
-    has the fabric's own ticket, which names both ends. Drift that a rollout explains needs none.
+    The latter is told in every state, whatever the answer waits for: a limit, a breaker, a profile, a job, a drain. A
+    wrong cable has the fabric's own ticket, which names both ends. Drift that a rollout explains needs none.
     """
     serves, pending = snapshot.policy_state_of(view).in_service, view.node_state.pending
     wait = view.node_state.note or (", ".join(pending.blockers) if pending else "") or "nothing is decided yet"
@@ -431,8 +437,8 @@ def _incident_tickets(
             if not (is_miscabled and symptom.fault_class.startswith("ib."))
             and not is_drift_explained(snapshot, view, faults[symptom.id])
         ]
-        is_held = serves and any(fault.severity == "catastrophic" for fault in present)
-        is_wanted = is_held or any(fault.id in causes for fault in present)
+        is_told = any(not _is_answered(snapshot, view, fault) for fault in present)
+        is_wanted = (is_told and not _has_paperwork(snapshot, view)) or any(fault.id in causes for fault in present)
         if not present or not is_wanted or _is_in_stay_ticket(snapshot, view, incident):
             continue
         texts = [describe_fault(fault, snapshot.policy.breaker.drift, view.latest) for fault in present]
@@ -445,7 +451,7 @@ def _incident_tickets(
         acts += chain.from_iterable(describe_fights(snapshot, view, fault) for fault in present)
         far_end = notes.names.find_far_end(view.name, incident.work.part) if notes.names else None
         far_ends = [far_end] if far_end else []
-        still = [f"{view.name} still serves: {wait}"] if is_held else []
+        still = [f"{view.name} still serves: {wait}"] if serves and is_told else []
         yield Ticket(
             **_make_identity(f"{INCIDENT_TICKET_KIND}/{view.name}/{incident.first}"),
             title=notes.name_work(view, incident),
@@ -488,10 +494,29 @@ def find_incident_end(snapshot: FleetSnapshot, view: NodeSnapshot, first: str) -
             continue
         if incident.first != first:
             return f"it has the same cause as {incident.cause.fault_class} on {incident.cause.subject}, and its ticket"
-        if _is_in_stay_ticket(snapshot, view, incident):
+        is_listed = incident.severity == "catastrophic" and incident.is_open and _has_paperwork(snapshot, view)
+        if is_listed or _is_in_stay_ticket(snapshot, view, incident):
             return f"the ticket of {view.name} in {view.node_state.state} has its work"
         return "" if incident.is_open else "nothing of it is seen any more"
     return ""
+
+
+def _is_answered(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
+    """Whether a fault needs nobody now: it is not catastrophic, its restart is under way, or its repair was verified.
+
+    Only people's work answers what no restart mends. While a node serves, nothing is answered.
+    """
+    state, node_state = snapshot.policy_state_of(view), view.node_state
+    if fault.severity != "catastrophic" or state.final or state.in_service:
+        return fault.severity != "catastrophic" or state.final
+    by_restart = fault.remedy in ("reset", "reboot", "powercycle")
+    is_restarted = by_restart and (node_state.is_repaired(fault) or bool(REPAIR_ACTIONS & set(state.entry)))
+    return is_restarted or any(is_before(fault, each) for each in node_state.repairs if each.kind not in REPAIR_ACTIONS)
+
+
+def _has_paperwork(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
+    """Whether the node's state has a ticket that lists all open faults."""
+    return bool(PAPERWORK & set(snapshot.policy_state_of(view).entry) and view.node_state.decision)
 
 
 def _is_in_stay_ticket(snapshot: FleetSnapshot, view: NodeSnapshot, incident: Incident) -> bool:
@@ -500,10 +525,10 @@ def _is_in_stay_ticket(snapshot: FleetSnapshot, view: NodeSnapshot, incident: In
     return any(symptom.id in move.faults for move in moves for symptom in incident.symptoms)
 
 
-def _make_stay_ticket(view: NodeSnapshot, kind: str, **words: str) -> Ticket:
+def _make_stay_ticket(view: NodeSnapshot, kind: str, severity: FaultSeverity = "degraded", **words: str) -> Ticket:
     """Return a ticket about a node, which ends with the node's stay in its state. `words` are the texts of `Ticket`."""
     identity = _make_identity(f"{kind}/{view.name}/{view.node_state.stay_id}")
-    return Ticket(**identity, **words, node=view.name, places=(_make_place(view),), severity="degraded")
+    return Ticket(**identity, **words, node=view.name, places=(_make_place(view),), severity=severity)
 
 
 def _make_identity(key: str) -> dict[str, Any]:
@@ -520,7 +545,6 @@ def _test_name(recorded: RecordedOutcome) -> str:
 
 
 ROLLOUT_TICKET_KIND = "rollout"
-"""How the keys of these tickets begin."""
 TICKET_RULES = {
     "failures": "is paused: nodes failed",
     "plan": "waits: a person must accept its plan",
@@ -542,13 +566,12 @@ def make_paused_ticket(snapshot: FleetSnapshot, rollout: Rollout | None) -> list
     named = named if pause.nodes else named[:1]
     if not named:
         return []
-    key = f"{ROLLOUT_TICKET_KIND}/{rollout.id}/{rollout.pauses}"
     ident = shorten_id(rollout.id)
     look = f"find why: assay explain {named[0].name}"
     if pause.rule == "plan":
         look = f"read the plan: assay plan --base {rollout.base[:12]} --head {rollout.commit[:12]}"
     ticket = Ticket(
-        **_make_identity(key),
+        **_make_identity(f"{ROLLOUT_TICKET_KIND}/{rollout.id}/{rollout.pauses}"),
         title=f"rollout {ident} {TICKET_RULES[pause.rule]}",
         node=named[0].name,
         places=tuple(map(_make_place, named)),
