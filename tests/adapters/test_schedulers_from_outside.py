@@ -157,4 +157,4 @@ def test_one_that_cannot_be_loaded_is_an_error_with_its_distribution(root: Path,
     wrong = broken.assay("check", fleet=root, exit_code=1)
     assert "the scheduler 'lsf' of the distribution acme-lsf 1.2 cannot be loaded" in wrong
     assert reason in wrong
-    assert "acme-lsf 1.2" in broken.assay("reconcile", "--once", fleet=root)
+    assert "acme-lsf 1.2" in broken.assay("reconcile", "--once", fleet=root, exit_code=2)

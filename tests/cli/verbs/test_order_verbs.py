@@ -113,7 +113,7 @@ def refused(fleet, monkeypatch):
 
 def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
     told = json.loads(ask("status", "--format", "json"))
-    assert list(told) == ["nodes", "breakers", "rollout", "uncompared", "trust", "context"]
+    assert list(told) == ["nodes", "breakers", "pools", "rollout", "uncompared", "trust", "context"]
     assert (told["trust"]["step"], told["trust"]["waits"], told["trust"]["watched"]) == ("act", [], None)
     assert (told["breakers"], told["rollout"], told["uncompared"]) == ([], None, None)
     assert [node["node"] for node in told["nodes"]] == ["n0001", "n0002", "n0003", "n0004"]
@@ -161,6 +161,7 @@ def test_status_of_a_fleet_that_was_never_looked_at_says_what_to_do_and_makes_no
     assert json.loads(CliRunner().invoke(app, ["status", "--format", "json", "--fleet", str(tmp_path)]).stdout) == {
         "nodes": [],
         "breakers": [],
+        "pools": [],
         "rollout": None,
         "uncompared": None,
         "trust": {

@@ -44,9 +44,9 @@ def test_at_watch_an_order_is_refused_with_the_line_to_change(ann, words):
     assert ann.kinds("n0001") == ann.kinds("n0002") == ann.kinds("n0003") == ["node.enrolled"]
 
 
-def test_at_watch_bookkeeping_is_taken(ann):
+def test_at_watch_bookkeeping_is_taken_and_a_certificate_that_leads_to_actions_is_not(ann):
     set_step(ann, "watch")
-    assert "is certified" in ann.types("certify", "n0002", *BECAUSE)
+    assert "its trust step is watch" in ann.is_refused("certify", "n0002", *BECAUSE)
     ann.types("hold", "n0003", *BECAUSE)
 
 

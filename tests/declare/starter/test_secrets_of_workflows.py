@@ -14,7 +14,7 @@ from assay.declare.starter.new_repository import create_repository
 
 ACTS = re.compile(r"\bassay (reconcile|schedules run)\b")
 """Commands that read secrets: they reach BMCs, nodes, ticket systems and people."""
-ONLY_OF = {"ASSAY_ALERTS_TOKEN": "serve"}
+ONLY_OF = {"ASSAY_ALERTS_TOKEN": "serve", "ASSAY_SIGNALS_TOKEN": "serve"}
 """Secrets of one verb, by it: no workflow may call the verb without them."""
 
 

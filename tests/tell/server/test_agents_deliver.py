@@ -63,7 +63,7 @@ def test_explain_says_what_the_agent_told_and_what_it_costs(shared):
     assert re.search(
         r"its agent was last in contact \d+ s ago and has delivered 1 item; "
         r"it has used \d+\.\d CPU s and holds \d+ MiB",
-        said,
+        " ".join(said.split()),
     )
     told = json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True).stdout)
     assert ([one["class"] for one in told["new_faults"]], told["agent"]["received"]) == (["gpu.xid.79"], 1)

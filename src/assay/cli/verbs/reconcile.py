@@ -113,13 +113,13 @@ def reconcile(
     workspace = Workspace(fleet.resolve())
     select = partial(select_nodes, names=nodes or [], pools=[pool] if pool else [])
     names = select(workspace.fleet)
+    if metrics and (once or settle):
+        fix = "leave out --metrics, and call `assay metrics --to FILE` after it"
+        raise AssayError("a process that ends after its round cannot serve metrics", fix=fix)
     workspace.fleet_reloader(LOG.info).refuse_errors()  # it would act by what nobody could mean
     if not once and not settle:
         _run_loop(workspace, select, interval, form, metrics)
         return
-    if metrics:
-        fix = "leave out --metrics, and call `assay metrics --to FILE` after it"
-        raise AssayError("a process that ends after its round cannot serve metrics", fix=fix)
     from assay.act.loop.rack_leases import hold_rack_assignment
     from assay.act.loop.reconcile_pass import reconcile_once, repeat_until_unchanged
     from assay.act.schedules.slot_runner import find_unattended_tasks
