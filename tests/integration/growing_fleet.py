@@ -50,6 +50,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "metrics": (),
     "tickets": (),
     "tickets deliver": (),
+    "tickets repairs": (),
     "ledger verify": (),
     "ledger backup": ("backup.sqlite",),
     "operations": (),
@@ -73,6 +74,7 @@ NOT_COUNTED = {
     "is about one machine, question, ticket or rollout": (
         *(
             "discover take-over",
+            "discover update",
             "specs learn",
             "tickets done",
             "tickets preview",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from assay.act.ingest.collection import _list_unanswered
 from assay.act.remedies.dossier_content import read_firmware_versions
-from assay.cli.verbs.observe import describe_collection, print_readings, print_recording
+from assay.cli.verbs.observe import print_readings
 from assay.decide.faults.detection import detect_faults
 from assay.decide.state.node_state import NodeState
 from assay.declare.loader import load_fleet
@@ -75,10 +75,7 @@ def _places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 READERS: dict[str, Callable[[EvidenceDocument], object]] = {
     "faults": lambda seen: detect_faults(FLEET.fault_catalog, POLICY, NODE, SPEC, STORY, seen),
     "parts": lambda seen: (find_part_serials(seen, map_parts_by_pci(SPEC)), find_node_serials(seen)),
-    "what is said": lambda seen: (
-        print_readings(seen),
-        print_recording(seen, describe_collection(FLEET, seen, "d"), []),
-    ),
+    "what is said": lambda seen: (print_readings(seen),),
     "silences": lambda seen: list(_list_unanswered(seen)),
     "the log read on": lambda seen: [*_read_before(seen)[1]],
     "firmware": read_firmware_versions,

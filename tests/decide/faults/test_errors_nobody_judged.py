@@ -245,8 +245,6 @@ def test_the_level_that_a_log_tells_makes_an_error(line, tell):
 def test_so_does_its_name(tell):
     lines = [f"kern  :{name} : [   12.500000] {QUIET}" for name in ("err", "crit", "warn", "info")]
     assert [form["count"] for form in tell(*lines)["not_judged"]] == [2]
-    export = f"__CURSOR=s=1\nPRIORITY=3\n_TRANSPORT=kernel\nMESSAGE={QUIET}\n"
-    assert [form["count"] for form in tell(export)["not_judged"]] == [1]
 
 
 def test_a_level_that_is_no_number_is_no_line(seen):

@@ -34,8 +34,3 @@ def output(*lines: str) -> dict[str, Any]:
 @pytest.mark.parametrize("indent", [None, 2])
 def test_lines_are_counted_as_often_as_the_field_that_has_them_most_often(record, lines, indent, tell):
     assert [one["lines"] for one in tell(json.dumps(record, indent=indent))["faults"]] == [lines]
-
-
-def test_hosts_that_say_the_same_are_told_apart(tell):
-    document = tell(json.dumps(ansible(n1=output(LINE), n2=output(LINE))))
-    assert [(one["host"], one["lines"]) for one in document["faults"]] == [("n1", 1), ("n2", 1)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 48, pid=1, name=x"
@@ -34,16 +32,6 @@ def test_a_prompt_of_a_serial_console_names_no_host(tell):
     lost = "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus."
     document = tell(f"con1 login: [ 8123.1] {XID.replace('48', '79')}", f"[ 8124.0] {lost}")
     assert [(one["fault"], one.get("host", "")) for one in document["faults"]] == [("gpu.xid.79", "")]
-
-
-def test_a_table_in_json_tells_times_and_hosts_apart(tell):
-    columns = [{"name": name} for name in ("TimeGenerated", "Computer", "SyslogMessage")]
-    rows = [[f"2026-03-12T04:11:0{at}Z", f"n{at}", XID] for at in (1, 2)]
-    document = tell(json.dumps({"tables": [{"name": "PrimaryResult", "columns": columns, "rows": rows}]}))
-    assert [(one["host"], one["first"]) for one in document["faults"]] == [
-        ("n1", "2026-03-12T04:11:01+00:00"),
-        ("n2", "2026-03-12T04:11:02+00:00"),
-    ]
 
 
 def test_a_detail_of_a_corrected_error_is_no_cut_message(tell):

@@ -66,7 +66,7 @@ def test_the_section_on_the_policy_says_so_in_words(faulty) -> None:
 
 
 def test_what_is_no_number_is_compared_too(faulty) -> None:
-    rule = "severity: [catastrophic]\n    states: [production]\n    timing: "
+    rule = "severity: [catastrophic]\n    states: [production, spare]\n    timing: "
     faulty.policy(f"{rule}immediate", f"{rule}record")
     found = json.loads(plan(faulty.root, "json").stdout)["policy_replay"]
     assert found["new_costs"]["out_node_hours"] == 0

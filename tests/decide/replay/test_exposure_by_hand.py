@@ -51,7 +51,7 @@ def test_a_cordoned_node_waits_for_its_job_and_is_counted_apart(replayed):
     assert story["node_hours"]["cordoned_in_use"] == 5
     assert story["costs"]["degraded_node_hours"] == 5
     assert story["costs"]["cordoned_idle_node_hours"] == 0
-    assert story["costs"]["out_node_hours"] == 1 + 3 + 2 + 24 + 3 / 60, "people, zap, burn-in, and three looks"
+    assert story["costs"]["out_node_hours"] == 1 + 3 + 24 + 3 / 60, "people, zap, burn-in, and three looks"
 
 
 def test_a_rack_that_is_one_machine_is_cordoned_idle(replayed):

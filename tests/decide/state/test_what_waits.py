@@ -136,7 +136,7 @@ def test_a_missed_deadline_asks_a_person_to_look_once_and_leaves_the_node_alone(
 
 def test_every_deadline_says_where_it_comes_from_and_every_state_but_those_of_rest_has_one(policy):
     without = {name for name, state in policy.states.items() if state.deadline is None}
-    assert without == {"production", "retired"}
+    assert without == {"production", "retired", "spare"}
     assert all(state.deadline.source for state in policy.states.values() if state.deadline)
 
 

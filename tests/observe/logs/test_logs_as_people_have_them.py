@@ -121,14 +121,18 @@ def test_an_empty_log_has_no_lines(tell):
     }
 
 
-@pytest.mark.parametrize(
-    "content", [b"hello\nworld\n", b"\x00\x01\xff" * 1000, b'{"kind": "x"}', b"[1, 2", b"\x1f\x8bnot gzip"]
-)
+@pytest.mark.parametrize("content", [b"hello\nworld\n", b"\x00\x01\xff" * 1000, b'{"kind": "x"}', b"[1, 2"])
 def test_what_is_no_log_is_refused_with_a_reason(content, tmp_path, catalog):
     path = tmp_path / "thing"
     path.write_bytes(content)
     with pytest.raises(AssayError, match=r"no log that I can read|cannot be read"):
         to_json(classify_log(str(path), catalog))
+
+
+def test_what_only_begins_as_gzip_is_told_as_damaged(tmp_path, catalog):
+    path = tmp_path / "thing"
+    path.write_bytes(b"\x1f\x8bnot gzip")
+    assert "its gzip data are damaged" in to_json(classify_log(str(path), catalog))["broken"]
 
 
 def test_a_file_that_is_not_there_is_refused(catalog):

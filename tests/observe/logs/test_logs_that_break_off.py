@@ -78,7 +78,7 @@ WHOLE = [
 def test_every_message_that_breaks_off_is_told_or_counted(name, catalog):
     matcher, text = catalog.kernel_log_matcher, EACH[name]
     search = MessageSearch(matcher, datetime.now(UTC))
-    for begun in (text[:length] for length in range(3, len(text))):
+    for begun in (text[:length] for length in range(4, len(text))):
         assert matcher.find_faults(begun) or matcher.may_begin_fault(begun), begun
         is_whole = begun.strip().endswith(tuple(f" {words}" for words in ANY_WORDS.get(name, ())))
         assert bool(matcher.find_faults(begun) or search.find_cut_message(f"[ 12.5] {begun}")) is not is_whole, begun

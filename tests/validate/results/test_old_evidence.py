@@ -95,7 +95,7 @@ def test_the_policy_says_how_old_evidence_may_be_and_a_check_may_say_less(fleet)
     plain["checks"][-1]["valid_hours"] = 2
     catalogue.write_text(yaml.safe_dump(plain))
     found = list_fresh_hours(load_fleet(fleet.root), [])
-    assert [found[f"suites/test_own.py::test_{name}"] for name in phases] == [6, 24, 336, 24, 2]
+    assert [found[f"suites/test_own.py::test_{name}"] for name in phases] == [6, 168, 336, 24, 2]
     assert list_fresh_hours(load_fleet(fleet.root), ["zap"])["suites/test_own.py::test_both"] == 6
 
 

@@ -109,7 +109,7 @@ def list_desired_tickets(
 ) -> list[Ticket]:
     """Return every ticket that there is work for now. `causes` are `TICKET_CAUSES`, `comparisons` are by fabric."""
     incidents = list_open_incidents(snapshot)
-    others = {name for name, listed in incidents.items() if any(_is_of_another_machine(each) for each in listed)}
+    others = {name for name, of in incidents.items() if any(each.cause.fault_class == IDENTITY_FAULT for each in of)}
     cabling = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
     tickets = [ticket for ticket in cabling if "/device-replaced/" not in ticket.key or ticket.node not in others]
     shared = list(list_shared_incidents(snapshot, incidents))
@@ -123,7 +123,7 @@ def list_desired_tickets(
     for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
             alone = [incident for incident in incidents.get(view.name, ()) if incident.id not in together]
-            overdue = [] if view.name in unproved else _overdue_tickets(snapshot, view, causes, notes)
+            overdue = [] if view.name in unproved else [*_overdue_tickets(snapshot, view, causes, notes)]
             tickets += list(_state_tickets(snapshot, view, notes)) or overdue
             tickets += _failed_check_tickets(snapshot, view, notes)
             tickets += _opened_node_tickets(snapshot, view, causes)
@@ -142,11 +142,6 @@ def _add_causes(causes: set[str], entry: LedgerEntry) -> set[str]:
 
 TICKET_CAUSES = Projection[set[str]]((DecisionEntry.kind,), set, _add_causes, set)
 """The ids of the faults, stays and lifted cordons for which a decision has the remedy `ticket`."""
-
-
-def _is_of_another_machine(incident: Incident) -> bool:
-    """Whether another machine stands in the node's place. Its adapters' GUIDs are no work of their own."""
-    return incident.cause.fault_class == IDENTITY_FAULT
 
 
 def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: TechnicianNotes) -> Iterator[Ticket]:
@@ -206,13 +201,14 @@ def _format_files(view: NodeSnapshot) -> str:
 
 def _overdue_tickets(
     snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str], notes: TechnicianNotes
-) -> list[Ticket]:
-    """Return the ticket of a node that is in its state past the deadline of the policy."""
+) -> Iterator[Ticket]:
+    """Yield the ticket of a node that is in its state past the deadline of the policy."""
     deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
     if deadline is None or node_state.stay_id not in causes:
-        return []
+        return
     worst = [fault for fault in node_state.faults if fault.is_open and not _is_answered(snapshot, view, fault)]
-    ticket = _make_stay_ticket(
+    missing = [f"not proved: {line}" for result in judge_state_requirements(snapshot, view) for line in result.missing]
+    yield _make_stay_ticket(
         view,
         "late",
         severity="catastrophic" if worst else "degraded",
@@ -223,20 +219,13 @@ def _overdue_tickets(
             [
                 f"in {node_state.state} since {node_state.since[:16]} UTC: {node_state.reason}",
                 *filter(None, [describe_missing_burn_in(snapshot, view)]),
-                *_list_unproved(snapshot, view),
+                *missing[:UNPROVED_SHOWN],
+                *([f"and {len(missing) - UNPROVED_SHOWN} more"] if missing[UNPROVED_SHOWN:] else ()),
                 *(node_state.burn_in.describe_drifts() if node_state.burn_in else ()),
             ]
         ),
         verify=f"assay explain {view.name}",
     )
-    return [ticket]
-
-
-def _list_unproved(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[str]:
-    """Return what the node's state still waits for, the first checks and why each does not count."""
-    missing = [line for result in judge_state_requirements(snapshot, view) for line in result.missing]
-    more = [f"and {len(missing) - UNPROVED_SHOWN} more"] if missing[UNPROVED_SHOWN:] else []
-    return [*(f"not proved: {line}" for line in missing[:UNPROVED_SHOWN]), *more]
 
 
 def _incomplete_burn_in_tickets(snapshot: FleetSnapshot, unproved: Mapping[str, BurnInRecord]) -> Iterator[Ticket]:

@@ -156,6 +156,7 @@ ANSWERS: dict[str, Answer] = {
         (BROKEN, "assay.cli.verbs.ledger_copies:BrokenLedgerAnswer"),
     ),
     "operations": _one("assay.cli.verbs.operations:OperationsAnswer"),
+    "zap": _one("assay.decide.state.operation_record:OperationRecord"),
     "operations start": _one("assay.decide.state.operation_record:OperationRecord"),
     "operations show": _one("assay.decide.state.operation_record:OperationRecord"),
     "operations cancel": _one("assay.decide.state.operation_record:OperationRecord"),

@@ -245,7 +245,12 @@ class _Grouping:
     def __init__(self, relations: FaultRelations, symptoms: Sequence[Symptom]) -> None:
         self._relations = relations
         self._members = sorted(
-            (_make_member(symptom) for symptom in symptoms),
+            (
+                _Member(
+                    each, _seconds(each.first_seen), _seconds(each.ended_at) if each.ended_at else 1e18, each.named_part
+                )
+                for each in symptoms
+            ),
             key=lambda member: (member.start, member.symptom.id),
         )
 
@@ -312,11 +317,6 @@ class _Grouping:
                 last = bisect_right(causes, member.start + seconds, key=lambda cause: cause.start)
                 parts |= {cause.part for cause in causes[first : min(last, first + MAX_CAUSES_READ)]}
         return sum(_KIND.sub("", part) == kind for part in parts)
-
-
-def _make_member(symptom: Symptom) -> _Member:
-    end = _seconds(symptom.ended_at) if symptom.ended_at else 1e18
-    return _Member(symptom, _seconds(symptom.first_seen), end, symptom.named_part)
 
 
 def _is_there(relation: FaultRelation, cause: _Member, member: _Member) -> bool:

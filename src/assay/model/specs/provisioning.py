@@ -112,8 +112,8 @@ class Joins(StrictModel):
 class ProvisionerOrder(StrictModel):
     """One request to a provisioner. Texts may hold `{node}`, `{serial}`, `{image}`, `{version}` or a host variable.
 
-    `path`: below its `url`. `body`: JSON. `form`: fields of a form in its place. `after`: it is sent once the machine
-    is in one of these states. `unless`: it is not sent in these.
+    `method`: of HTTP. `path`: below its `url`. `body`: JSON. `form`: fields of a form in its place. `after`: it is sent
+    once the machine is in one of these states. `unless`: it is not sent in these.
     """
 
     method: Literal["POST", "PUT", "PATCH"] = "POST"
