@@ -120,7 +120,6 @@ PLANTED: dict[str, dict[str, Any]] = {
     "node.moved": {"rack": "r01", "u": 40},
     "nvme.replaced": {"drive": 2},
     "psu.replaced": {"psu": 3},
-    "switch.replaced": {"switch": "leaf-su01-r0"},
     "ib.link.down": {"hca": "mlx5_4"},
 }
 CABLES: dict[str, dict[str, Any]] = {
@@ -128,5 +127,6 @@ CABLES: dict[str, dict[str, Any]] = {
     "cable.swapped": {"hca": "mlx5_1", "other": "n0004/mlx5_1"},
     "cable.unplugged": {"hca": "mlx5_1"},
     "cables.repaired": {},
+    "switch.replaced": {"switch": "leaf-su01-r0"},
 }
 """Faults of cables: they change the fabric, and no node."""

@@ -104,7 +104,8 @@ def reconcile(
     By default it runs until SIGTERM or Ctrl-C: it observes each node on its schedule, reacts to new ledger entries at
     once, and runs the jobs of specs/schedules. With --once or --settle it observes all nodes and fabrics, and only
     lists the scheduled jobs that are due: `assay schedules run` runs them. SIGHUP makes the loop read the fleet again;
-    in a terminal, which hangs up by it, it ends the loop. A fleet in which `assay check` finds errors is refused.
+    in a terminal, which hangs up by it, it ends the loop. A fleet in which `assay check` finds errors is refused, but
+    not its lab.
 
     Exit codes: 0 ended normally; 1 after --once or --settle, the breaker holds nodes back; 2 it could not run.
     """
@@ -116,7 +117,8 @@ def reconcile(
     if metrics and (once or settle):
         fix = "leave out --metrics, and call `assay metrics --to FILE` after it"
         raise AssayError("a process that ends after its round cannot serve metrics", fix=fix)
-    workspace.fleet_reloader(LOG.info).refuse_errors()  # it would act by what nobody could mean
+    if not workspace.fleet.is_lab:  # it would act on real machines by what nobody could mean
+        workspace.fleet_reloader(LOG.info).refuse_errors()
     if not once and not settle:
         _run_loop(workspace, select, interval, form, metrics)
         return
