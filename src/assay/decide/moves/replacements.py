@@ -18,7 +18,7 @@ from assay.decide.moves.proposed_exits import make_phase_cause
 from assay.decide.moves.required_checks import are_entry_actions_verified, judge_state_requirements
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.service_absences import estimate_absence, list_absences
+from assay.decide.state.service_absences import ServiceAbsence, estimate_absence, list_absences
 from assay.model.decision import (
     PERSON_RULE,
     REPLACEMENT_RULE,
@@ -71,10 +71,12 @@ class PoolStanding:
         """Whether spares must come in, and the pool has none."""
         return self.wanted > len(self.spares)
 
-    def expect_enough(self, policy: LifecyclePolicy, others: Collection[NodeState], now: datetime) -> datetime | None:
-        """Return when so many nodes should be back that no spare is lacking, None if nothing tells. `others`: all."""
+    def expect_enough(
+        self, policy: LifecyclePolicy, returns: Collection[ServiceAbsence], now: datetime
+    ) -> datetime | None:
+        """Return when so many nodes should be back that no spare is lacking, None if nothing tells."""
         away = (*self.awaited, *self.overdue, *self.replaced)
-        expected = sorted(at for absent in away if (at := expect_return(policy, absent, others, now)))
+        expected = sorted(at for absent in away if (at := expect_return(policy, absent, returns, now)))
         lacking = self.missing - len(self.spares)
         return expected[lacking - 1] if 0 < lacking <= len(expected) else None
 
@@ -143,15 +145,23 @@ def _is_overdue(policy: LifecyclePolicy, absent: AbsentNode, now: datetime) -> b
     return after is not None and now - absent.since >= hours(after)
 
 
+def list_returns(policy: LifecyclePolicy, states: Iterable[NodeState]) -> list[ServiceAbsence]:
+    """Return the absences that have ended, of all nodes: what is expected goes by them."""
+    serving = policy.states_in_service | {policy.spare_state}
+    return [past for state in states for past in list_absences(state, serving) if past.ended_at]
+
+
 def expect_return(
-    policy: LifecyclePolicy, absent: AbsentNode, others: Iterable[NodeState], now: datetime
+    policy: LifecyclePolicy, absent: AbsentNode, returns: Collection[ServiceAbsence], now: datetime
 ) -> datetime | None:
-    """Return when a node should be back: as long as others took, else by the policy's deadlines if each step passes."""
-    state, serving = absent.state, policy.states_in_service | {policy.spare_state}
-    history = list_absences(state, serving)[-1]
-    earlier = (past for other in others for past in list_absences(other, serving) if past.ended_at)
+    """Return when a node should be back: as long as others took, else by the policy's deadlines if each step passes.
+
+    `returns` are those of `list_returns`.
+    """
+    state = absent.state
+    history = list_absences(state, policy.states_in_service | {policy.spare_state})[-1]
     gone = {name for name, declared in policy.states.items() if declared.final}
-    estimate = estimate_absence(earlier, history.first_state, state.state, gone, now)
+    estimate = estimate_absence(returns, history.first_state, state.state, gone, now)
     spans = (estimate.half, estimate.most) if estimate else ()
     if known := [absent.since + span for span in spans if span and absent.since + span > now]:
         return known[0]

@@ -151,8 +151,8 @@ def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str,
 
     names = PartNames(source.fleet, EvidenceStore(source.data_dir / "evidence"))
     opened_tickets = list_open_tickets(read_projection(source.ledger_for_reading, TICKETS).values())
-    stories: dict[str, NodeStory] = {}
+    stories, trust = dict[str, NodeStory](), source.fleet.trust
     for state in shown_states:
-        step = find_next_step(state, policies.get(state.state), opened_tickets.get(state.node, {}), source.fleet.trust)
+        step = find_next_step(state, policies.get(state.state), opened_tickets.get(state.node, {}), trust)
         stories[state.node] = NodeStory(tell_incidents(source.fleet.sound_fault_catalog, state, serving, names), step)
     return stories

@@ -111,10 +111,9 @@ def find_next_step(
     work = f"technicians meanwhile: {tickets[ticket].title}" if ticket else ""
     if waiting := find_waiting_decision(state, serves=serves):
         return NextStep(*WAITS[waiting.blocker], "; ".join(filter(None, [waiting.detail, work])), ticket)
-    for wait in list_trust_waits(policy, trust, state) if policy and trust else ():
-        if wait.kind == "would":
-            return NextStep("a person", wait.text, work, ticket)
-        return NextStep("a person", f"say yes or no to {', '.join(wait.actions) or wait.text}", work, ticket)
+    if policy and trust and (waits := list_trust_waits(policy, trust, state)):
+        is_watched, asks = waits[0].kind == "would", ", ".join(waits[0].actions) or waits[0].text
+        return NextStep("a person", waits[0].text if is_watched else f"say yes or no to {asks}", work, ticket)
     if ticket:
         typed = dict.fromkeys(command for each in tickets.values() for command in each.commands)
         return NextStep("technicians", tickets[ticket].title, ", then ".join(sorted(typed, key=_is_last)), ticket)
