@@ -147,3 +147,42 @@ def test_a_fixture_that_a_check_asks_for_is_its_own(fleet):
     suite = fleet.root / "suites/test_own.py"
     suite.write_text(suite.read_text().replace("(gpu):", "(gpu, lanes):").replace("== 16", "== lanes"))
     assert fleet.judge("n0003").counts == {"pass": 16}
+
+
+HELPER = "LANES = 16\n"
+PASSING = """
+from assay.validate.judging.verdict import CheckContext
+
+make = CheckContext.make_outcome
+CheckContext.make_outcome = lambda self, verdict, reason, duration_s: make(self, "pass", "", duration_s)
+"""
+LATE = """
+    from assay.validate.items import slim_item_runner
+
+    slim_item_runner.find_phase_verdict = lambda error, when: "pass"
+"""
+
+
+@pytest.mark.parametrize("name", ["conftest.py", "test_other.py"])
+def test_a_suite_that_replaces_what_judges_is_refused_by_name(fleet, name):
+    (fleet.root / "suites" / name).write_text(PASSING)
+    result = fleet.judge("n0003")
+    assert (result.counts, result.passed) == ({"error": 16}, False)
+    said = f"CheckContext.make_outcome, by which assay judges, was replaced by suites/{name}"
+    assert all(said in outcome.reason for outcome in result.stored.outcomes())
+
+
+def test_a_check_that_replaces_what_judges_while_it_runs_makes_no_run_pass(fleet):
+    suite = fleet.root / "suites/test_own.py"
+    suite.write_text(suite.read_text().replace("def test_one(gpu):\n", f"def test_one(gpu):{LATE}", 1))
+    assert not fleet.judge("n0003").passed
+
+
+def test_what_a_check_imports_is_named(fleet):
+    (fleet.root / "suites/conftest.py").write_text("import sys\n\nsys.path.insert(0, __file__.rpartition('/')[0])\n")
+    (fleet.root / "suites/own_lanes.py").write_text(HELPER)
+    suite = fleet.root / "suites/test_own.py"
+    suite.write_text(suite.read_text().replace("import pytest\n", "import pytest\nfrom own_lanes import LANES\n", 1))
+    result = fleet.judge("n0003")
+    assert result.counts == {"pass": 16}
+    assert result.stored.influences == {"suites/conftest.py": "imported", "suites/own_lanes.py": "imported"}

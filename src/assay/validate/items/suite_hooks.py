@@ -11,25 +11,28 @@ import hashlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import assay
 from assay.declare.fleet_cache import load_cached_fleet
 from assay.declare.home import find_home
+from assay.model import outcome as outcome_model
 from assay.model.errors import AssayError
 from assay.model.outcome import CheckSubject, Outcome
 from assay.validate.fixtures.check_fixtures import CheckFixtures
-from assay.validate.items import ordinary_items, terminal_report
+from assay.validate.items import ordinary_items, slim_item_runner, slim_items, terminal_report
 from assay.validate.items.ordinary_items import CONTEXT_KEY, OrdinaryItemHooks
 from assay.validate.items.slim_item_runner import SlimItemProtocol, SuiteLoop, sort_items_by_node
 from assay.validate.items.slim_items import FixtureBinding, SlimCheck, SlimItem
 from assay.validate.items.terminal_report import find_collection_error
+from assay.validate.judging import evidence_cache, failure_notes, verdict
 from assay.validate.judging.evidence_cache import EvidenceCache
 from assay.validate.judging.failure_notes import OutcomeAnnotator
-from assay.validate.judging.session_outcome_file import OutcomeDelivery
+from assay.validate.judging.session_outcome_file import IMPORTED, OutcomeDelivery
 from assay.validate.judging.verdict import CheckContext
 from assay.validate.markers import CHECK_MARKERS, CheckMarks
 from assay.validate.pytest_internals import (
@@ -261,8 +264,14 @@ class SuiteHooks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Drop ordinary items that an earlier session judged; put slim items first, grouped by node."""
+        """Drop ordinary items that an earlier session judged; put slim items first, grouped by node.
+
+        Raises UsageError where something has replaced what judges.
+        """
+        require_own_judges(self.fleet.root)
         if self._delivery is not None:
+            checks = {item.path for item in items}
+            self._delivery.note_influences(list_influences(self.config, self.fleet.root, checks))
             left = []
             for item in items:
                 is_ordinary = self.owns(item) and not isinstance(item, SlimItem)
@@ -289,8 +298,9 @@ class SuiteHooks:
                 self.take_outcome(context.make_outcome("error", LEFT_OUT_REASON, 0.0), context)
 
     def close_delivery(self) -> None:
-        """Write what was delivered to disk and close the file."""
+        """Write what was delivered to disk and close the file. Raises UsageError where a check replaced what judges."""
         if self._delivery is not None:
+            require_own_judges(self.fleet.root)
             if RECEIVED_SIGNALS and self._delivery.current is not None:
                 self._delivery.current.note_signal()
             self._delivery.close()
@@ -419,14 +429,57 @@ INFLUENCING_HOOKS = (
 )
 """Beginnings of the names of hooks that touch selection or reports."""
 TRUSTED_PACKAGES = frozenset({"_pytest", "assay", "pluggy", "pytest", "xdist"})
+ASSAY_FOLDER = str(Path(assay.__file__).parent)
+JUDGING_MODULES = (verdict, evidence_cache, failure_notes, outcome_model, ordinary_items, slim_items, slim_item_runner)
 
 
-def list_influences(config: pytest.Config, root: Path) -> Mapping[str, str]:
-    """Return these files, by their name relative to `root`: the sha256, and the hooks that each has."""
-    influences = {_shorten(path, root): f"{_hash(path)} {hooks}" for path, hooks in _find_plugins(config)}
+def list_influences(config: pytest.Config, root: Path, checks: Collection[Path] = ()) -> Mapping[str, str]:
+    """Return these files, by their name relative to `root`: the sha256, and the hooks that each has.
+
+    Other files below `root` that are imported are named so; the modules of `checks` judge by what they declare.
+    """
+    own = {Path(file) for module in [*sys.modules.values()] if (file := _find_own_file(module, root))}
+    influences = {_shorten(path, root): f"{_hash(path)} {IMPORTED}" for path in own - {*checks} if path.is_file()}
+    influences |= {_shorten(path, root): f"{_hash(path)} {hooks}" for path, hooks in _find_plugins(config)}
     if config.inipath is not None:
         influences[_shorten(config.inipath, root)] = f"{_hash(config.inipath)} settings"
     return dict(sorted(influences.items()))
+
+
+def _find_own_file(module: Any, root: Path) -> str:
+    file = getattr(module, "__file__", None) or ""
+    return file if _is_of_fleet(str(file), root) else ""
+
+
+def _is_of_fleet(file: str, root: Path) -> bool:
+    """Whether a file is the fleet repository's own: neither assay's nor one that is installed."""
+    others = (f"{ASSAY_FOLDER}{os.sep}", f"{sys.prefix}{os.sep}")
+    return file.startswith(f"{root}{os.sep}") and not file.startswith(others) and "site-packages" not in file
+
+
+def _list_judges() -> Iterator[tuple[Any, str, Any]]:
+    """Yield the functions of the modules that judge, and those of their classes: the owner, the name, the function."""
+    for module in JUDGING_MODULES:
+        for name, thing in vars(module).items():
+            if inspect.isfunction(thing):
+                yield module, name, thing
+            elif inspect.isclass(thing) and thing.__module__.startswith("assay."):
+                yield from ((thing, key, each) for key, each in vars(thing).items() if inspect.isfunction(each))
+
+
+JUDGES = [(owner, name, function, function.__code__) for owner, name, function in _list_judges()]
+"""As they were when this module was imported."""
+
+
+def require_own_judges(root: Path) -> None:
+    """Raise UsageError where a function that judges is not assay's own any more: then no pass proves anything."""
+    for owner, name, function, code in JUDGES:
+        now = vars(owner).get(name)
+        file = getattr(getattr(now, "__code__", None), "co_filename", "")
+        if now is not function or function.__code__ is not code or _is_of_fleet(file, root):
+            by = f" by {_shorten(Path(file), root)}" if _is_of_fleet(file, root) else ""
+            where = owner.__name__.rpartition(".")[2]
+            raise pytest.UsageError(f"{where}.{name}, by which assay judges, was replaced{by}: nothing is judged so")
 
 
 def _find_plugins(config: pytest.Config) -> Iterator[tuple[Path, str]]:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # a run imports this too, and needs no pytest
 
 JUDGED_KEY = "judged"
 """Key in `about` of a shard's file that pytest has judged to its end."""
+IMPORTED = "imported"
+"""What is said of a file without hooks that checks, or files of theirs, have imported."""
 STORE_FIX = "name a file of outcomes of the same run, or a new one in a folder that you may write to"
 
 
@@ -79,9 +81,17 @@ class OutcomeDelivery:
         return subject in self._judged.get(check, ()) or bool(self.unjudged and self.unjudged.find(check, subject))
 
     def note_influences(self, files: Mapping[str, str]) -> None:
-        """Record what outside the suites may change verdicts. Raises AssayError where an earlier session had others."""
+        """Record what outside the suites may change verdicts. Raises AssayError where an earlier session had others.
+
+        What checks import may come later than the rest.
+        """
         before: dict[str, str] = json.loads(self._influences or "null") or dict(files)
-        changed = sorted(name for name in {**before, **files} if before.get(name) != files.get(name))
+        changed = []
+        for name in sorted({**before, **files}):
+            was, now = before.get(name), files.get(name)
+            is_late = not (was and now) and (was or now or "").endswith(f" {IMPORTED}")  # one session has imported it
+            if was != now and not is_late:
+                changed.append(name)
         if changed:
             raise AssayError(f"{', '.join(changed)} changed since the run started", fix=NEW_RUN_FIX)
         self._writer.set_about(**{INFLUENCES_KEY: json.dumps(files, ensure_ascii=False)})
