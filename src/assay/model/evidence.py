@@ -214,19 +214,22 @@ class EvidenceBasis:
     `after_entry` is the number of the ledger's newest entry before the reading began: whatever has a higher number may
     be newer than the evidence. None: nobody noted it. `boot_id` is the boot that the node ran, "" if that was not read.
     `log_gap` says why the kernel log may not be read to its end after the load, "" if it was or if nothing was loaded.
-    `serial` is the machine's, "" if that was not read.
+    `serial` is the machine's, "" if that was not read. `is_nameless`: neither that nor a GPU's was; so the evidence may
+    be of any machine.
     """
 
     after_entry: int | None = None
     boot_id: str = ""
     log_gap: str = ""
     serial: str = ""
+    is_nameless: bool = False
 
     @classmethod
     def of_document(cls, evidence: EvidenceDocument) -> EvidenceBasis:
         """Return what a document rests on."""
         machine = MachineIdentity.of_channels(evidence.channels)
-        return cls(evidence.after_entry, machine.boot_id, _find_log_gap(evidence), machine.serial)
+        is_nameless = not (machine.serials or machine.gpus or evidence.node.startswith(FABRIC_EVIDENCE_PREFIX))
+        return cls(evidence.after_entry, machine.boot_id, _find_log_gap(evidence), machine.serial, is_nameless)
 
     def encode(self) -> str:
         """Return it as text, "" if nothing is known. `decode` reads it back."""
@@ -245,8 +248,8 @@ UNKNOWN_BASIS = EvidenceBasis()
 def _encode(basis: EvidenceBasis) -> str:
     if basis == UNKNOWN_BASIS:
         return ""
-    serial = [basis.serial] if basis.serial else []
-    return json.dumps([basis.after_entry, basis.boot_id, basis.log_gap, *serial], ensure_ascii=False)
+    machine = ["", True] if basis.is_nameless else [basis.serial] if basis.serial else []
+    return json.dumps([basis.after_entry, basis.boot_id, basis.log_gap, *machine], ensure_ascii=False)
 
 
 def _find_log_gap(evidence: EvidenceDocument) -> str:

@@ -194,6 +194,21 @@ def test_what_another_machine_passed_under_this_name_is_not_the_nodes(site: Site
     assert not [recorded for recorded in view.latest if recorded.outcome.basis.serial == STRANGER]
 
 
+@pytest.mark.parametrize(
+    ("machine", "is_nameless"),
+    [
+        ({"bmc": "", "dmi": "", "gpus": ("", "")}, True),
+        ({"bmc": "", "gpus": ()}, False),
+        ({"bmc": "", "dmi": ""}, False),
+    ],
+)
+def test_evidence_names_its_machine_by_a_serial_number_or_a_gpu(machine: Any, is_nameless: bool) -> None:
+    basis = EvidenceBasis.of_document(EvidenceDocument(NODE, START, tell(**machine)))
+    assert basis.is_nameless == is_nameless
+    assert EvidenceBasis.decode(basis.encode()) == basis
+    assert not EvidenceBasis.of_document(EvidenceDocument("fabric-ib", START, {})).is_nameless
+
+
 SERIALS = st.sampled_from(["", OWN, OWN.lower(), STRANGER, "Default string"])
 IDS = st.sampled_from(["", *GPUS, "9990000001"])
 

@@ -190,6 +190,12 @@ def test_without_a_restart_all_evidence_is_of_the_boot_of_the_newest(paper):
     assert lacks(paper) == {"its evidence is of another boot (aaaa-old); later evidence shows bbbb-new"}
 
 
+def test_evidence_that_names_no_machine_leads_no_node_to_service(rebooted):
+    prove(rebooted, is_nameless=True)
+    assert lacks(rebooted) == {"its evidence names no machine: no serial number and no GPU of it could be read"}
+    assert state(rebooted) == "production-reboot"
+
+
 def test_what_the_load_may_have_written_must_have_been_read(rebooted):
     prove(rebooted, log_gap="12 lines of the kernel log are lost")
     assert lacks(rebooted) == {"its evidence may lack what the load caused: 12 lines of the kernel log are lost"}

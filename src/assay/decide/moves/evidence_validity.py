@@ -75,7 +75,7 @@ def find_disorder(
     recorded: RecordedOutcome | None,
     boot: RequiredBoot,
 ) -> str:
-    """Return what came after the evidence, so that it proves nothing; "" if nothing did."""
+    """Return what came after the evidence, or why it may be another machine's: it proves nothing; "" if it does."""
     if recorded is None:
         return ""
     today = view.judging_hashes.get(recorded.outcome.check)
@@ -83,6 +83,8 @@ def find_disorder(
         return "judged by an older spec: its limits, its values or its code have changed since"
     if requirement.newer_than_repair and not is_newer_than_repair(view.node_state, recorded):
         return "its evidence is older than the last repair"
+    if recorded.outcome.basis.is_nameless and snapshot.policy.leads_to_service(view.node_state.state):
+        return "its evidence names no machine: no serial number and no GPU of it could be read"
     if mismatch := boot.find_mismatch(recorded):
         return mismatch
     if requirement.active and recorded.outcome.active and recorded.outcome.basis.log_gap:
