@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
+from assay.cli.workspace import Workspace
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.declare.loader import load_fleet
+from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
+from assay.tell.views.node_explanation import explain_node, format_notes
 from assay.validate.results.run_summary import RunSummary
 from assay.validate.runs.run_validation import RunInterrupted, RunOptions, resume_run
 from assay.validate.runs.shard_processes import LocalProcesses
@@ -186,3 +192,16 @@ def test_what_a_check_imports_is_named(fleet):
     result = fleet.judge("n0003")
     assert result.counts == {"pass": 16}
     assert result.stored.influences == {"suites/conftest.py": "imported", "suites/own_lanes.py": "imported"}
+
+
+def test_explain_names_what_else_judged_a_node(fleet):
+    (fleet.root / "conftest.py").write_text("def pytest_runtest_setup(item): pass\n")
+    node = load_fleet(fleet.root).nodes["n0003"]
+    with closing(Ledger.open(fleet.root / ".assay/ledger.sqlite")) as ledger:
+        at = SystemClock().now()
+        ledger.append(make_enrolled_entry(node.name, node.pool, "production", at, node.serial))
+        assert fleet.judge("n0003", ledger=ledger).counts == {"pass": 16}
+    workspace = Workspace(fleet.root)
+    (state,) = workspace.read_node_states()
+    notes = [*format_notes(explain_node(workspace, state, 1))]
+    assert notes[0] == "its checks were judged with conftest.py (runtest_setup)"

@@ -226,6 +226,8 @@ class ExplainAnswer(NodeStatus):
     """How far automation may go with it, and what waits for a person; null without one policy."""
     sync: NodeSync | None
     """How it compares with the fleet repository; null if the inventory no longer has it, or no policy says so."""
+    judged_with: str
+    """Files beside the checks that may have changed the newest run of the node; "" for none."""
 
 
 def describe_node_status(source: RecordSource, state: NodeState, story: NodeStory) -> NodeStatus:
@@ -257,7 +259,22 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
         lemon=describe_lemon_score(source, state),
         trust=find_node_trust(source.fleet, state),
         sync=find_node_sync(source, state),
+        judged_with=_read_influences(source, state),
     )
+
+
+def _read_influences(source: RecordSource, state: NodeState) -> str:
+    """Return what else judged in the newest run of a node, "" for nothing, and where its file is gone."""
+    from assay.ledger.runs.reader import RUN_FILE, StoredRun
+    from assay.validate.results.outcome_lines import describe_influences
+
+    run = max((recorded.run for recorded in source.ledger_for_reading.latest(state.node)), default="").partition("+")[0]
+    places = (home / "reports/runs" / run / RUN_FILE for home in (source.data_dir, source.fleet.root) if run)
+    path = next((place for place in places if place.exists()), None)
+    if path is None:
+        return ""
+    with StoredRun.open(path) as stored:
+        return describe_influences(stored)
 
 
 def build_decision_chain(
@@ -394,10 +411,11 @@ def describe_lemon_score(source: RecordSource, state: NodeState) -> LemonStatus 
 
 
 def format_notes(answer: ExplainAnswer) -> Iterator[str]:
-    """Yield the lines of what holds now: failed effects, requirements, failures, the rollout, the breaker."""
-    for effect in (effect for decision in answer.chain[-1:] for effect in decision.effects):
-        if effect.standing == "failed":
-            yield f"effect {effect.action} failed: {effect.reason}"
+    """Yield the lines of what holds now: failed effects, what else judged, requirements, the rollout, the breaker."""
+    last = answer.chain[-1].effects if answer.chain else []
+    yield from (f"effect {effect.action} failed: {effect.reason}" for effect in last if effect.standing == "failed")
+    if answer.judged_with:
+        yield f"its checks were judged with {answer.judged_with}"
     for phase in answer.requires:
         if lacks := phase.lacks:
             more = f" (and {len(lacks) - 1} more)" if len(lacks) > 1 else ""
