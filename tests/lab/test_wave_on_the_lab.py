@@ -58,7 +58,11 @@ def test_a_wave_is_held_and_told_until_a_person_clears_it_and_then_answered_with
     assert (told["pool"], told["nodes"]) == ("a", HIT)
     assert len(told["cordoned"]) == 1, "half of 25 % of 8"
     tickets = json.loads(assay(home, "tickets", "--format", "json").stdout)["tickets"]
-    (wave,) = [one for one in tickets if one["title"] == "many nodes of pool a fail at once"]
+    (wave,) = [
+        one
+        for one in tickets
+        if one["title"] == "Find the cause, or clear the breaker: many nodes of pool a fail at once"
+    ]
     assert "on 5, in 5 racks" in wave["seen"]
     assert told["clear"] in wave["steps"]
 
@@ -92,4 +96,6 @@ def test_a_wave_that_stays_held_is_told_again_each_time_that_the_policy_says(hom
     assert "has waited" not in assay(home, "reconcile", "--once").stdout, "once each time"
     assert states(home) == ["production"] * 8
     tickets = json.loads(assay(home, "tickets", "--format", "json").stdout)["tickets"]
-    assert [one["title"] for one in tickets].count("many nodes of pool a fail at once") == 1
+    assert [one["title"] for one in tickets].count(
+        "Find the cause, or clear the breaker: many nodes of pool a fail at once"
+    ) == 1

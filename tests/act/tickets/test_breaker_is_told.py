@@ -17,7 +17,7 @@ def test_a_wave_is_one_ticket_with_its_cause_and_not_one_for_each_node(site: Sit
     record_decisions(memory)
     update_tickets(site.desk, memory)
     tickets = [entry.body for entry in site.ledger.entries(kinds=["ticket.opened"])]
-    waves = [one for one in tickets if one["title"].startswith("many nodes of pool ")]
+    waves = [one for one in tickets if one["title"].startswith("Find the cause, or clear the breaker: many nodes")]
     pools = {site.desk.fleet.nodes[name].pool for name in NODES}
     assert 1 <= len(waves) <= len(pools)
     assert "gpu.xid.79 on" in waves[0]["seen"]
@@ -40,7 +40,9 @@ def test_a_series_is_one_ticket_with_its_members_until_a_person_answers(site: Si
 
     (series,) = [one.ticket for one in tickets() if one.ticket.key.startswith("breaker/")]
     assert series.key == "breaker/h100-a/bmc.unhealthy"
-    assert series.title.startswith("9 of 16 serving nodes of pool h100-a showed bmc.unhealthy within ")
+    assert series.title.startswith(
+        "Find the cause, or clear the breaker: 9 of 16 serving nodes of pool h100-a showed bmc.unhealthy within "
+    )
     assert [place.device for place in series.places] == names[:9]
     assert series.severity == "degraded", "as its faults"
     single = [one.ticket.node for one in tickets() if one.ticket.key.startswith("fault/")]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from assay.act.tickets.desired_tickets import find_incident_end, list_desired_tickets
+from dataclasses import replace
+
+from assay.act.tickets.desired_tickets import TechnicianNotes, find_incident_end, list_desired_tickets
+from assay.act.tickets.part_names import PartNames
 from assay.decide.moves.held_answers import list_open_breakers
+from assay.declare.loader import load_fleet
 from assay.fabric.compare.compare import compare_cabling
+from assay.observe.evidence_store import EvidenceStore
 from tests.decide.moves.test_harm_that_is_held_back import tickets_of
 from tests.support.fabrics.fat_trees import as_built, fat_tree, in_reach, renamed
+from tests.support.places import ROOT
 
 
 def moves_of(made):
@@ -179,3 +185,15 @@ def test_a_ticket_of_several_parts_names_all_of_them(paper):
     paper.step()
     titles = [ticket.title for ticket in tickets_of(paper, "n2")]
     assert [next(part for part in ("psu1", "psu3") if part in title) for title in titles] == ["psu1", "psu3"]
+
+
+def test_the_place_on_a_ticket_has_what_a_technician_reads_on_the_hardware(paper, tmp_path):
+    paper.add("n1")
+    paper.fault("n1", "gpu.pcie.degraded", "gpu3")
+    paper.fault("n1", "psu.failed", "psu3")
+    known = replace(paper.story("n1"), gpus={"gpu3": ("1654", "")})
+    notes = TechnicianNotes(catalog=paper.catalog, names=PartNames(load_fleet(ROOT), EvidenceStore(tmp_path)))
+    causes = {fault.id for fault in paper.story("n1").faults}
+    tickets = list_desired_tickets(paper.situation(paper.view("n1", known)), causes, {}, notes)
+    places = [(place.port, place.label) for ticket in tickets for place in ticket.places]
+    assert sorted(places) == [("gpu3", "serial 1654"), ("psu3", "")]

@@ -27,13 +27,15 @@ def without(plan, *names):
 def test_a_dead_box_is_one_ticket(plan):
     comparison = without(plan, *LEAVES, *SPINES)
     tickets = [ticket for ticket in make_cabling_tickets(comparison) if "dir" in ticket.title]
-    assert [ticket.title for ticket in tickets] == ["dir: 4 chips not in the fabric"]
+    assert [ticket.title for ticket in tickets] == [
+        "Find the device and check its power: dir, 4 chips not in the fabric"
+    ]
     assert "its power, or the card itself" in tickets[0].cause
 
 
 def test_a_dead_line_card_is_one_ticket_that_names_the_card(plan):
     (ticket,) = make_cabling_tickets(without(plan, "dir-L1a", "dir-L1b"))
-    assert ticket.title == "dir L1: 2 chips not in the fabric"
+    assert ticket.title == "Find the device and check its power: dir L1, 2 chips not in the fabric"
 
 
 def test_a_link_inside_a_box_is_no_plug(plan):
@@ -51,7 +53,7 @@ def test_several_links_inside_a_box_are_one_ticket(plan):
     inside = [c for c in as_built(plan) if plan.find_box(c.a, c.b) and plan.devices[c.b.guid].name == "dir-S1"][:2]
     comparison = compare_cabling(plan, in_reach(plan, [c for c in as_built(plan) if c not in inside]))
     (ticket,) = make_cabling_tickets(comparison)
-    assert ticket.title == "dir: 2 links inside it are down"
+    assert ticket.title == "Mend what these links share: dir, 2 links inside it are down"
 
 
 def test_the_loss_of_a_box_is_that_of_all_its_chips(plan):
@@ -81,13 +83,13 @@ def renewed(plan, *names):
 
 @pytest.mark.parametrize(
     ("names", "title"),
-    [((*LEAVES, *SPINES), "dir: 6 chips with new GUIDs"), (LEAVES[:2], "dir L1: 2 chips with new GUIDs")],
+    [((*LEAVES, *SPINES), "dir, 6 chips with new GUIDs"), (LEAVES[:2], "dir L1, 2 chips with new GUIDs")],
     ids=["box", "card"],
 )
 def test_a_replaced_box_or_card_is_one_ticket_that_names_each_chip(plan, names, title):
     comparison = renewed(plan, *names)
     (ticket,) = make_cabling_tickets(comparison)
-    assert (ticket.title, ticket.severity) == (title, "informational")
+    assert (ticket.title, ticket.severity) == (f"Confirm the new device in the design: {title}", "informational")
     assert {one.device for one in comparison.discrepancies} == set(names)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.compare.discrepancy import DiscrepancyKind
-from assay.fabric.compare.tickets import LIKELY_CAUSES, TITLES, make_cabling_tickets
+from assay.fabric.compare.tickets import LIKELY_CAUSES, ORDERS, make_cabling_tickets
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
 from assay.fabric.readers.format_detection import read_topology
 from assay.lab.fabric.ibnetdiscover import format_net_file
@@ -29,7 +29,7 @@ def swap_two(cables):
 
 def test_a_swap_is_one_ticket_that_names_four_ends(small):
     (ticket,) = make_cabling_tickets(look(small, swap_two))
-    assert ticket.title == "Exchanged cables: n01 mlx5_2 and n02 mlx5_2"
+    assert ticket.title == "Exchange the plugs back: n01 mlx5_2 and n02 mlx5_2"
     assert set(ticket.places) == {
         TicketPlace("n01 mlx5_2", "lab1", "r01", 4, "1", "R2"),
         TicketPlace("n02 mlx5_2", "lab1", "r01", 14, "1", "R2"),
@@ -63,14 +63,14 @@ def test_a_link_of_one_node_is_that_nodes_ticket(small):
 def test_a_cable_between_switches_is_no_nodes_ticket(small):
     (ticket,) = make_cabling_tickets(look(small, lambda cables: cables[:-1]))
     assert ticket.node == ""
-    assert ticket.title == "No link: leaf-1-3 and spine-2"
+    assert ticket.title == "Reseat or replace the cable: leaf-1-3 and spine-2"
 
 
 def test_a_device_that_is_gone_is_one_place(small):
     gone = {cable.a.port_id for cable in small.cables_of_node("n04")}
     (ticket,) = make_cabling_tickets(look(small, lambda cables: [c for c in cables if c.a not in gone]))
     assert ticket.places == (TicketPlace("n04", "lab1", "r01", 34),)
-    assert (ticket.node, ticket.title) == ("n04", "Device not in the fabric: n04")
+    assert (ticket.node, ticket.title) == ("n04", "Find the device and check its power: n04")
 
 
 def test_a_degraded_link_says_both_rates(small):
@@ -124,7 +124,7 @@ def test_a_swap_says_both_ways_to_mend_it_and_why_one_is_likelier(small):
 
 def test_both_links_of_a_cage_without_link_are_one_ticket_about_its_transceiver(small):
     (ticket,) = make_cabling_tickets(look(small, without(0, 4)))
-    assert ticket.title == "No link: leaf-1-0 cage 1 to n01, n02"
+    assert ticket.title == "Mend what these links share: No link, leaf-1-0 cage 1 to n01, n02"
     assert (
         ticket.cause == "2 links of leaf-1-0 cage 1 are down: the transceiver they share; it costs 800 Gb/s of 2 nodes"
     )
@@ -145,7 +145,7 @@ def test_a_rack_without_power_is_one_ticket(small):
         if end.node
     }
     (ticket,) = make_cabling_tickets(look(small, lambda cables: [c for c in cables if c.a.guid not in gone]))
-    assert ticket.title == "Rack r01: 3 devices not in the fabric"
+    assert ticket.title == "Find the device and check its power: Rack r01, 3 devices not in the fabric"
     assert ticket.cause.startswith("n01, n02, n03 stand in rack r01: its power, or what they have in common there; ")
     assert [place.device for place in ticket.places] == ["n01", "n02", "n03"]
 
@@ -156,7 +156,7 @@ def test_a_bundle_of_cables_in_the_wrong_leaf_is_one_ticket(small):
         return [cable._replace(b=cables[turned.get(number, number)].b) for number, cable in enumerate(cables)]
 
     (ticket,) = make_cabling_tickets(look(small, bundle))
-    assert ticket.title == "Exchanged cables: 3 pairs between leaf-1-0 and leaf-1-1"
+    assert ticket.title == "Exchange the plugs back: Exchanged cables, 3 pairs between leaf-1-0 and leaf-1-1"
     assert len(ticket.places) == 12
 
 
@@ -166,7 +166,7 @@ def test_a_nodes_disabled_ports_are_one_ticket(small):
     cables = [DiscoveredCable(c.a.port_id, c.b.port_id, c.rate) for c in small.cables if c.b.port_id not in ports]
     facts = {port: PortFacts(port, state="disabled") for port in ports}
     (ticket,) = make_cabling_tickets(compare_cabling(small, FabricDiscovery(cables, devices, facts=facts)))
-    assert (ticket.title, ticket.node) == ("Disabled: 2 links of n02", "n02")
+    assert (ticket.title, ticket.node) == ("Enable the port: Disabled, 2 links of n02", "n02")
 
 
 def test_a_dead_leaf_says_what_it_costs(small):
@@ -216,7 +216,11 @@ def test_a_moved_node_is_one_ticket_with_its_list_of_plugs(small):
         return [c._replace(b=PortId(c.b.guid, c.b.number + 5)) if c.a in own else c for c in cables]
 
     (ticket,) = make_cabling_tickets(look(small, move))
-    assert (ticket.title, ticket.node, ticket.severity) == ("Node in other ports: n02, 4 plugs", "n02", "informational")
+    assert (ticket.title, ticket.node, ticket.severity) == (
+        "Move the plug to its port: Node in other ports, n02, 4 plugs",
+        "n02",
+        "informational",
+    )
     assert sum(step.startswith("move the plug from") for step in ticket.steps.splitlines()) == 4
 
 
@@ -224,11 +228,11 @@ def test_many_cables_of_a_switch_without_link_are_one_ticket(small):
     spine = small.cables[-1].b.guid
     lost = [number for number, cable in enumerate(small.cables) if cable.b.guid == spine][::2]
     (ticket,) = make_cabling_tickets(look(small, without(*lost)))
-    assert ticket.title == f"No link: {len(lost)} cables of spine-2"
+    assert ticket.title == f"Mend what these links share: No link, {len(lost)} cables of spine-2"
 
 
 def test_every_kind_has_a_title_and_a_cause():
-    assert set(TITLES) == set(LIKELY_CAUSES) == set(get_args(DiscrepancyKind))
+    assert set(ORDERS) == set(LIKELY_CAUSES) == set(get_args(DiscrepancyKind))
 
 
 def test_tickets_survive_json(small):
@@ -251,7 +255,10 @@ def test_a_new_adapter_without_a_host_beside_a_silent_one_is_one_ticket(name, ti
     made = tickets_with(plan, moved, [new])
     assert len(made) == tickets
     if tickets == 1:
-        assert made[0].title == "No link of n000 mlx5_0, and a new adapter in another port of leaf-0-0"
+        assert (
+            made[0].title
+            == "Mend what these links share: No link of n000 mlx5_0, and a new adapter in another port of leaf-0-0"
+        )
 
 
 def test_a_cable_whose_ends_report_different_rates_is_one_ticket_that_tells_both():

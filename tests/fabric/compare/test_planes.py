@@ -73,13 +73,13 @@ def test_a_lost_leaf_box_is_one_switch_and_cuts_its_nodes_off(plan):
 def test_a_dead_plane_is_one_ticket(plan):
     names = {chip(box, 3) for box in ("leaf-0", "leaf-1", "spine-0", "spine-1")}
     (ticket,) = make_cabling_tickets(without_chips(plan, names - {"leaf-0-p3"}))
-    assert ticket.title == "Plane 3: 3 chips not in the fabric"
+    assert ticket.title == "Find the device and check its power: Plane 3, 3 chips not in the fabric"
     assert "whose other planes work" in ticket.cause
 
 
 def test_a_dead_box_is_one_ticket(plan):
     (ticket,) = make_cabling_tickets(without_chips(plan, {chip("spine-1", p) for p in PLANES}))
-    assert ticket.title == "spine-1: 4 chips not in the fabric"
+    assert ticket.title == "Find the device and check its power: spine-1, 4 chips not in the fabric"
 
 
 def test_an_unplugged_cable_is_one_ticket_though_four_planes_lose_a_link(plan):
@@ -88,7 +88,7 @@ def test_an_unplugged_cable_is_one_ticket_though_four_planes_lose_a_link(plan):
     assert len(comparison.discrepancies) == len(gone) == 4
     (ticket,) = make_cabling_tickets(comparison)
     ends = {"spine-0 port 2", "leaf-0 port 21"}
-    assert set(ticket.title.removeprefix("No link: ").split(" and ")) == ends
+    assert set(ticket.title.removeprefix("Mend what these links share: No link, ").split(" and ")) == ends
 
 
 def test_one_bad_plane_of_a_cable_says_which_links_share_its_plug(plan):
@@ -132,4 +132,4 @@ def test_a_plane_that_lost_most_of_its_links_in_all_boxes_is_one_fault(plan):
     gone = [cable for at, cable in enumerate(own) if at % 3]
     comparison = compare_cabling(plan, in_reach(plan, [cable for cable in as_built(plan) if cable not in gone]))
     (ticket,) = make_cabling_tickets(comparison)
-    assert ticket.title == f"No link: {len(gone)} cables of plane 2"
+    assert ticket.title == f"Mend what these links share: No link, {len(gone)} cables of plane 2"

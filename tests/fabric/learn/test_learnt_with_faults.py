@@ -109,7 +109,7 @@ def test_a_dead_plane_is_one_exception_and_stays_in_the_design(plane):
     assert judged.design.planes == 4
     assert [line.partition(",")[0].partition(":")[0] for line in describe_exceptions(judged)] == ["device-missing"]
     (ticket,) = make_cabling_tickets(compare_cabling(plan, seen))
-    assert ticket.title == f"Plane {plane}: 4 chips not in the fabric"
+    assert ticket.title == f"Find the device and check its power: Plane {plane}, 4 chips not in the fabric"
 
 
 def test_aggregation_nodes_do_not_hide_planes():

@@ -187,7 +187,7 @@ def test_what_happens_to_cables_is_told_of_cables_and_not_of_links(large, deed):
     do, title, cables = DEEDS[deed]
     comparison = compare_cabling(large, in_reach(large, do(large)))
     (ticket,) = make_cabling_tickets(comparison)
-    assert ticket.title == title
+    assert ticket.title.endswith(f": {title.replace(': ', ', ')}")
     kind = comparison.discrepancies[0].kind
     assert format_comparison(comparison).count(f"  {kind}: ") == cables
 

@@ -302,7 +302,8 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
         acts = "\n".join(f"{each.cause.act}: {each.shares} {each.place}" for each in map(shared.__getitem__, known))
         yield Ticket(
             **_make_identity(f"{BREAKER_TICKET_KIND}/{breaker.series or breaker.pool}"),
-            title=title if breaker.series else f"many nodes of pool {breaker.pool} fail at once",
+            title="Find the cause, or clear the breaker: "
+            + (title if breaker.series else f"many nodes of pool {breaker.pool} fail at once"),
             node=views[0].name,
             places=tuple(_make_place(view) for view in views),
             expected="it is known whether they have one cause, and what failed passes its checks again",
@@ -392,7 +393,7 @@ def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Te
         **_make_identity(f"trial/{view.name}/{view.node_state.stay_id}"),
         title=f"{view.name} does not pass {view.node_state.state}: {', '.join(classes)}",
         node=view.name,
-        places=tuple(dict.fromkeys(_make_place(view, recorded.outcome.subject) for recorded in outcomes)),
+        places=tuple(dict.fromkeys(_make_place(view, each.outcome.subject, notes.names) for each in outcomes)),
         expected=f"every check of {view.node_state.state} passes",
         seen="\n".join(
             f"{_test_name(recorded)} on {recorded.outcome.subject}: {recorded.outcome.reason}" for recorded in outcomes
@@ -445,7 +446,9 @@ def _incident_tickets(
             **_make_identity(f"{INCIDENT_TICKET_KIND}/{view.name}/{incident.first}"),
             title=notes.name_work(view, incident),
             node=view.name,
-            places=tuple(dict.fromkeys([*(_make_place(view, fault.subject) for fault in present), *far_ends])),
+            places=tuple(
+                dict.fromkeys([*(_make_place(view, fault.subject, notes.names) for fault in present), *far_ends])
+            ),
             expected="\n".join(dict.fromkeys(expected for expected, _ in texts)),
             seen="\n".join([*(seen if seen[1:] else [texts[0][1]]), *still]),
             verify="\n".join(checks) or f"assay certify {view.name}",
@@ -524,9 +527,12 @@ def _make_identity(key: str) -> dict[str, Any]:
     return {"id": derive_id("ticket", key), "key": key}
 
 
-def _make_place(view: NodeSnapshot, subject: str = "") -> TicketPlace:
+def _make_place(view: NodeSnapshot, subject: str = "", names: PartNames | None = None) -> TicketPlace:
+    """Return where a node or its part is; of a GPU, with its BMC's name and its serial number as the label."""
     part = subject.removeprefix(view.node.subject).strip("/")
-    return TicketPlace(view.name, view.node.site, view.node.rack, view.node.u, port=part)
+    named = names.describe(view.node_state, part) if names and part.startswith("gpu") else part
+    label = named.removeprefix(part).strip(" ()")
+    return TicketPlace(view.name, view.node.site, view.node.rack, view.node.u, port=part, label=label)
 
 
 def _test_name(recorded: RecordedOutcome) -> str:

@@ -17,19 +17,19 @@ from assay.model.ledger_entry import derive_id
 from assay.model.specs.fabric.cable import Cable
 from assay.model.ticket import Ticket, TicketPlace
 
-"""Where a fleet's reports are, below its root."""
-TITLES = {
-    "swap": "Exchanged cables",
-    "moved": "Cable in the wrong port",
-    "missing": "No link",
-    "disabled": "Disabled port",
-    "unexpected": "Cable that is not in the design",
-    "degraded": "Slow link",
-    "device-missing": "Device not in the fabric",
-    "device-unknown": "Device that is not in the design",
-    "device-replaced": "Device with a new GUID",
-    "device-exchanged": "Devices in each other's place",
+ORDERS: dict[DiscrepancyKind, str] = {
+    "swap": "Exchange the plugs back",
+    "moved": "Move the plug to its port",
+    "missing": "Reseat or replace the cable",
+    "disabled": "Enable the port",
+    "unexpected": "Remove the cable, or add it to the design",
+    "degraded": "Clean, reseat or replace the cable",
+    "device-missing": "Find the device and check its power",
+    "device-unknown": "Remove the device, or add it to the design",
+    "device-replaced": "Confirm the new device in the design",
+    "device-exchanged": "Put the devices back into their places",
 }
+SHARED_ORDERS: dict[DiscrepancyKind, str] = dict.fromkeys(("missing", "degraded"), "Mend what these links share")
 LIKELY_CAUSES: dict[DiscrepancyKind, str] = {
     "swap": "plugs were put into each other's ports",
     "moved": "a plug was put into the wrong port",
@@ -61,6 +61,7 @@ def _make_ticket(design: str, repair: CablingRepair) -> Ticket:
     pairs = [pair for member in members for pair in member.cables]
     ends = [end for end in first.ends if end.node] or first.ends
     devices = first.device or " and ".join(dict.fromkeys(end.device for end in ends))
+    order = (SHARED_ORDERS if repair.title else {}).get(first.kind, ORDERS[first.kind])
     own = {str(end) for member in members for end in member.ends}
     beside = dict.fromkeys(line for member in members for line in member.links_sharing_transceiver)
     sharing = [line for line in beside if line.partition(": ")[0] not in own]
@@ -68,7 +69,7 @@ def _make_ticket(design: str, repair: CablingRepair) -> Ticket:
     return Ticket(
         id=derive_id("ticket", key),
         key=key,
-        title=repair.title or f"{TITLES[first.kind]}: {devices}",
+        title=f"{order}: {repair.title.replace(': ', ', ') or devices}",
         node=next(iter(nodes)) if len(nodes) == 1 else "",
         places=tuple(dict.fromkeys(place for member in members for place in _list_places(member))),
         expected=_format_cables([pair.expected for pair in pairs]) or "no cable",
