@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import replace
 
 import pytest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from assay.decide.faults.incidents import list_incidents
 from assay.model.fleet import Fleet
@@ -106,6 +108,15 @@ def test_a_page_that_is_not_there_is_a_page_for_people_and_json_for_programs(sit
     assert 'name="viewport"' in page.body.decode()
     assert 'action="/search"' in page.body.decode()
     assert answer.json["status"] == 404
+
+
+@pytest.mark.parametrize(("accept", "kind"), [("text/html", "text/html"), ("*/*", "application/problem+json")])
+def test_an_error_of_our_own_is_a_page_for_people_and_says_nothing_of_its_cause(accept: str, kind: str) -> None:
+    request = Request({"type": "http", "method": "GET", "path": "/", "headers": [(b"accept", accept.encode())]})
+    reply = asyncio.run(reply_refusal_to_reader(request, ValueError("the token is 5512")))
+    assert (reply.status_code, reply.media_type) == (500, kind)
+    assert b"see its log" in bytes(reply.body)
+    assert b"5512" not in bytes(reply.body)
 
 
 def test_commands_name_a_page_where_the_policy_says_where_pages_are(fleet: Fleet) -> None:

@@ -14,13 +14,12 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from assay.model.page import render_page
-from assay.tell.server.requests import make_refusal, reply_refusal
+from assay.tell.server.requests import make_refusal, read_refusal, reply_refusal
 from assay.tell.server.visitor_rights import LOCAL_READER, Visitor
 from assay.tell.views.node_status import STANDING_LETTERS, STANDING_WORDS
 
@@ -72,13 +71,13 @@ def list_urls() -> dict[str, str]:
 
 async def reply_refusal_to_reader(request: Request, error: Exception) -> Response:
     """Reply to a refused request: to a browser with a page that leads back, to a program with JSON."""
-    assert isinstance(error, HTTPException)
+    refusal = read_refusal(error)
     is_browser = request.method == "GET" and "text/html" in request.headers.get("accept", "")
-    if error.status_code < 400 or not is_browser or "hx-request" in request.headers:
+    if refusal.status_code < 400 or not is_browser or "hx-request" in request.headers:
         return await reply_refusal(request, error)
-    status, reason = error.status_code, error.detail
+    status, reason = refusal.status_code, refusal.detail
     page = render_page(__package__, "refusal.html.j2", files=list_urls(), status=status, reason=reason)
-    return HTMLResponse(page, status, error.headers)
+    return HTMLResponse(page, status, refusal.headers)
 
 
 async def _send(request: Request) -> Response:

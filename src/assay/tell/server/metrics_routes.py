@@ -29,7 +29,7 @@ from assay.model.errors import AssayError
 from assay.tell.metrics.fleet_metrics import FleetMetrics, format_metrics
 from assay.tell.server.agent_tokens import find_reader_token, read_bearer_token, read_expected_digest, token_digest
 from assay.tell.server.app_state import AppState
-from assay.tell.server.requests import make_refusal, reply_internal_error, reply_refusal
+from assay.tell.server.requests import make_refusal, reply_refusal
 
 MAX_WAITING = 8
 """Scrapes that may wait for their turn; more are refused."""
@@ -154,7 +154,7 @@ def build_metrics_app(
         Route("/healthz", get_health),
         Route("/readyz", get_readiness),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: reply_refusal, Exception: reply_internal_error})
+    return Starlette(routes=routes, exception_handlers={HTTPException: reply_refusal, Exception: reply_refusal})
 
 
 def _refuse(_request: Request, why_refused: str) -> None:

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -47,20 +47,16 @@ def make_refusal(status: int, reason: str, *, wait_s: float = 0.0) -> HTTPExcept
 
 
 async def reply_refusal(_request: Request, error: Exception) -> Response:
-    """Reply to a refused request."""
-    assert isinstance(error, HTTPException)
-    return _reply_problem(error.status_code, error.detail, error.headers)
-
-
-async def reply_internal_error(_request: Request, _error: Exception) -> Response:
-    """Reply to an internal error, without its traceback."""
-    return _reply_problem(500, "internal error of assay; see its log")
-
-
-def _reply_problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Reply with a problem; `error` repeats its detail for agents of earlier versions."""
+    """Reply to a refused request with a problem; its `error` repeats the detail for agents of earlier versions."""
+    refusal = read_refusal(error)
+    status, detail = refusal.status_code, refusal.detail
     content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    return JSONResponse({**content, "error": detail}, status, headers, "application/problem+json")
+    return JSONResponse({**content, "error": detail}, status, refusal.headers, "application/problem+json")
+
+
+def read_refusal(error: Exception) -> HTTPException:
+    """Return why a request was refused; of an error of assay's own, nothing that its traceback says."""
+    return error if isinstance(error, HTTPException) else make_refusal(500, "internal error of assay; see its log")
 
 
 async def read_body(request: Request, limit: int, timeout_s: float) -> bytes:

@@ -34,7 +34,7 @@ from assay.tell.server import identity_routes, intake_routes, login_routes, metr
 from assay.tell.server.agent_tokens import AgentTokens
 from assay.tell.server.app_state import AppState
 from assay.tell.server.batch_writer import BatchWriter
-from assay.tell.server.requests import RefusalLog, reply_internal_error
+from assay.tell.server.requests import RefusalLog
 from assay.tell.server.server_certificate import ListenConfig, ServerCertificate
 
 SWEEP_S = 0.5
@@ -90,7 +90,7 @@ def build_app(state: AppState, certificate: ServerCertificate, builders: RouteBu
         middleware=[Middleware(ContextHeader, state)],
         routes=[route for build in builders for route in build(state)],
         lifespan=run_beside,
-        exception_handlers={HTTPException: reply_refusal_to_reader, Exception: reply_internal_error},
+        exception_handlers={HTTPException: reply_refusal_to_reader, Exception: reply_refusal_to_reader},
     )
 
 
