@@ -171,3 +171,11 @@ def test_a_commit_that_cannot_be_compared_stays_visible(ask, fleet):
 def test_without_a_ledger_there_is_no_rollout(ask, fleet):
     shutil.rmtree(fleet / ".assay")
     assert ask("rollout") == "no merged change took nodes out of service\n"
+
+
+@pytest.mark.parametrize(("words", "page"), [(["list"], "rollouts"), (["show", IDENT], f"rollouts/{IDENT}")])
+def test_what_people_read_names_its_page_where_the_policy_says_where_pages_are(ask, fleet, words, page):
+    assert "page:" not in ask("rollout", *words)
+    policy = fleet / "specs" / "lifecycle" / "default.yaml"
+    policy.write_text(policy.read_text() + "pages: https://assay.example.org\n")
+    assert ask("rollout", *words).splitlines()[-1] == f"page: https://assay.example.org/{page}"

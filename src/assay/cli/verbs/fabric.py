@@ -112,6 +112,7 @@ def compare(
         discovery = read_topology(read_dump(dump), read_dump(stderr) if stderr else "")
         comparison = compare_cabling(topology, discovery)
     _print_comparison(comparison, format)
+    raise typer.Exit(EXIT_CODES[comparison.verdict])
 
 
 @fabric_app.command()
@@ -137,7 +138,10 @@ def scan(
     last = store.latest(format_fabric_subject(selected))
     evidence = run_fabric_scan(workspace.fleet, selected, deadline, workspace.clock, last)
     store.store_latest(evidence)
-    _print_comparison(judge_scan(workspace.fleet, selected, evidence), format)
+    comparison = judge_scan(workspace.fleet, selected, evidence)
+    _print_comparison(comparison, format)
+    workspace.print_page(format, "fabric")
+    raise typer.Exit(EXIT_CODES[comparison.verdict])
 
 
 @fabric_app.command()
@@ -164,6 +168,7 @@ def evaluate(
         print(format_answer(make_week_answer(evaluation, changes), indent=1))  # noqa: T201
     else:
         print(format_weekly_text(evaluation, changes))  # noqa: T201
+        workspace.print_page(format, "fabric")
     raise typer.Exit(0 if evaluation.is_whole and not evaluation.ranked else 1)
 
 
@@ -206,7 +211,5 @@ def load_compiled_design(fleet: Path, design: str) -> CompiledTopology:
 
 
 def _print_comparison(comparison: FabricComparison, format: str) -> None:  # noqa: A002
-
     text = format_comparison(comparison) if format == "text" else format_answer(comparison.make_answer(), indent=1)
     print(text)  # noqa: T201
-    raise typer.Exit(EXIT_CODES[comparison.verdict])

@@ -177,6 +177,7 @@ def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), for
     now = workspace.clock.now()
     report = report_rollout(workspace.fleet, workspace.ledger_for_reading, states.values(), rollout, now)
     print_answer(make_rollout_answer(report), form, format_report(report, now))
+    workspace.print_page(form, "rollouts", rollout.id)
 
 
 @rollout_app.command()
@@ -253,6 +254,7 @@ def _print_list(fleet: Path, form: str) -> None:
     lines = [format_rollout(rollout, now) for rollout in rollouts]
     lines += [format_uncompared(adopted, now) for adopted in uncompared]
     print_answer(answer, form, lines or ["no merged change took nodes out of service"])
+    workspace.print_page(form, "rollouts")
 
 
 def _prepare_order(
