@@ -73,17 +73,6 @@ def test_the_ledger_is_sealed_copied_and_found_broken(ann: Person) -> None:
     assert ask(ann, "ledger", "restore", str(ann.root / "copy"))[1]["problems"]
 
 
-@pytest.mark.parametrize("words", [("status",), ("tickets",), ("explain", "n0003"), ("history", "n0003")], ids=" ".join)
-def test_without_a_ledger_the_answer_says_why(ann: Person, words: Sequence[str]) -> None:
-    (ann.root / ".assay" / "ledger.sqlite").write_text("this is no ledger")
-    assert "ledger.sqlite" in ask(ann, *words)[1]["problem"]
-
-
-def test_without_a_ledger_a_customer_learns_that_nothing_is_known(ann: Person) -> None:
-    (ann.root / ".assay" / "ledger.sqlite").write_text("this is no ledger")
-    assert ask(ann, "explain", "n0003", "--for", "customer")[1]["in_service"] is None
-
-
 def test_a_round_of_the_controller_tells_its_entries(capsys: pytest.CaptureFixture[str]) -> None:
     moved = TransitionEntry("production", "triage", "d-1").make_entry("t-1", "2026-11-21T12:05:00+00:00", "n0003")
     reconcile._print_passes([PassReport(moved.at, [moved], ["run-1"])], [], "json")

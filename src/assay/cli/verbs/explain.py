@@ -13,7 +13,6 @@ from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.workspace import Workspace, pick_node_state
-from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.facts import from_json
 from assay.model.timestamps import format_ago, format_minute, format_second
@@ -139,8 +138,6 @@ def explain(
     For a customer, show in plain words what happened, what it means, what is being done, and when the node should be
     back.
 
-    If the ledger cannot be read, show what the inventory says of the node; its state is unknown.
-
     With --server, no fleet repository is needed. The server knows who is a customer.
 
     Exit codes: 0 shown; 2 the node is unknown, or the ledger or the fleet cannot be read.
@@ -155,21 +152,14 @@ def explain(
                 typer.echo(f"page: {server.rstrip('/')}/nodes/{node}")
         return
     workspace = Workspace(fleet.resolve())
-    try:
-        states = workspace.read_node_states()
-        state = pick_node_state(workspace, states, node)
-        if reader == "customer":
-            _show(explain_to_customer(read_customer_situation(workspace, states, state)), form, workspace.clock.now())
-        else:
-            answer = explain_node(workspace, state, last)
-            _show(answer, form, workspace.clock.now(), format_burn_in(state), is_full=is_full)
-            workspace.print_page(form, "nodes", node)
-    except LedgerError as error:
-        from assay.cli.without_ledger import show_customer_without_ledger, show_nodes_without_ledger
-
-        if reader == "customer":
-            show_customer_without_ledger(workspace, error, form, node)
-        show_nodes_without_ledger(workspace, error, form, node)
+    states = workspace.read_node_states()
+    state = pick_node_state(workspace, states, node)
+    if reader == "customer":
+        _show(explain_to_customer(read_customer_situation(workspace, states, state)), form, workspace.clock.now())
+    else:
+        answer = explain_node(workspace, state, last)
+        _show(answer, form, workspace.clock.now(), format_burn_in(state), is_full=is_full)
+        workspace.print_page(form, "nodes", node)
 
 
 def _print_server_answer(document: dict[str, Any], server: str, *, is_full: bool) -> None:

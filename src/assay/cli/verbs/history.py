@@ -13,7 +13,6 @@ from assay.cli.options import FleetDir, OutputFormat, complete_checks, complete_
 from assay.cli.workspace import Workspace, find_node_state
 from assay.decide.state.asset_history import list_serial_stays
 from assay.decide.state.entry_messages import EntryFormatter
-from assay.ledger.errors import LedgerError
 from assay.model.entries.assets import PartReplacedEntry, PartReturnedEntry, PartsSeenEntry
 from assay.model.entries.effects import EffectIntentEntry
 from assay.model.entries.faults import FaultClearedEntry, FaultEntry
@@ -179,8 +178,7 @@ def history(
 ) -> None:
     """Show everything recorded about a node, oldest first: evidence, faults, decisions, effects and orders.
 
-    If the ledger cannot be read, show what the inventory says of the node; `--outcomes` reads the stored runs and needs
-    no ledger.
+    `--outcomes` reads the stored runs and needs no ledger.
 
     Exit codes: 0 shown; 2 the node or the part is unknown, or the ledger cannot be read.
     """
@@ -195,12 +193,7 @@ def history(
     elif serial:
         show_part_history(workspace, serial, form)
     elif node:
-        try:
-            _show_node(workspace, node, moves, form)
-        except LedgerError as error:
-            from assay.cli.without_ledger import show_nodes_without_ledger
-
-            show_nodes_without_ledger(workspace, error, form, node)
+        _show_node(workspace, node, moves, form)
     else:
         raise AssayError("no node is given", fix="give one; for the whole fleet: assay history --outcomes")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +13,8 @@ from assay.cli.context_line import format_answer, print_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.output import print_step
 from assay.cli.workspace import Workspace
-from assay.ledger.errors import LedgerError
 from assay.ledger.location import read_all_entries
-from assay.model.facts import fact, shown
+from assay.model.facts import fact
 
 if TYPE_CHECKING:
     from assay.act.schedules.due_slots import ScheduleLine, SlotHistory
@@ -38,15 +36,15 @@ class ScheduleRow:
     when: str
     """When it runs: a cron expression with its time zone, or every so many minutes."""
     slot: str = ""
-    """When its last slot was due; "" if there was none, or if the ledger cannot be read."""
+    """When its last slot was due; "" if there was none."""
     ended: str = ""
-    """How that ended: done, failed or lost; begun if it still runs; unknown if the ledger cannot be read."""
+    """How that ended: done, failed or lost; begun if it still runs."""
     reason: str = ""
     """Why it ended so, or which attempt it is."""
     next: str = ""
     """When it runs next; "" if nothing says it."""
-    due: bool | None = False
-    """Whether it is due now; null if that is not known."""
+    due: bool = False
+    """Whether it is due now."""
 
 
 @fact
@@ -55,8 +53,6 @@ class SchedulesAnswer:
 
     schedules: list[ScheduleRow]
     """The schedules."""
-    problem: str | None = shown(omit=True, default=None)
-    """Why the ledger cannot be read; missing if it can. The exit code is 2 then."""
 
 
 @fact
@@ -74,30 +70,15 @@ schedules_app = typer.Typer(add_completion=False)
 def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Show every schedule: its last slot, how that ended, and the next one.
 
-    If the ledger cannot be read, the last slots are unknown.
-
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
     context.obj = fleet
     if context.invoked_subcommand:
         return
-    workspace, unread = Workspace(fleet.resolve()), None
-    try:
-        rows = list(_list_rows(workspace, read_all_entries(workspace.ledger_location)))
-    except LedgerError as error:
-        # Only the ledger knows the past, and with it whether a row is due.
-        reason, unread = "the ledger cannot be read", error
-        rows = [
-            replace(row, due=None, ended="unknown", reason=row.reason or reason) for row in _list_rows(workspace, [])
-        ]
-    _show_rows(rows, form, str(unread or ""))
-    if unread:
-        raise unread
-
-
-def _show_rows(rows: list[ScheduleRow], form: str, problem: str) -> None:
+    workspace = Workspace(fleet.resolve())
+    rows = list(_list_rows(workspace, read_all_entries(workspace.ledger_location)))
     if form == "json":
-        typer.echo(format_answer(SchedulesAnswer(rows, problem or None), indent=1))
+        typer.echo(format_answer(SchedulesAnswer(rows), indent=1))
     elif rows:
         _print_rows(rows)
     else:

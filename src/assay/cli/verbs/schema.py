@@ -19,7 +19,6 @@ from assay.model.errors import AssayError
 
 ORDER = "assay.cli.operator_orders"
 BROKEN = "if the ledger is broken (exit code 1)"
-NO_LEDGER = "if the ledger cannot be read (exit code 2)"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 LIST_SIGN = "[]"
 CONTEXT = {
@@ -58,17 +57,13 @@ ANSWERS: dict[str, Answer] = {
     "status": _forms(
         ("", "assay.cli.verbs.status:StatusAnswer"),
         ("with --server", "assay.cli.fleet_server:ServerNodesAnswer"),
-        (NO_LEDGER, "assay.cli.without_ledger:UnknownNodesAnswer"),
     ),
     "show": _forms(
         ("", "assay.cli.verbs.show:ShowAnswer"),
         ("with --cloud-init", "assay.cli.verbs.show:CloudInitAnswer"),
     ),
     "sync": _one("assay.cli.verbs.sync:SyncAnswer"),
-    "tickets": _forms(
-        ("", "assay.cli.verbs.tickets:TicketsAnswer"),
-        (NO_LEDGER, "assay.cli.without_ledger:UnknownTicketsAnswer"),
-    ),
+    "tickets": _one("assay.cli.verbs.tickets:TicketsAnswer"),
     "tickets deliver": _one("assay.cli.verbs.tickets:DeliveryAnswer"),
     "tickets preview": _one("assay.cli.verbs.tickets:TicketPreviewAnswer"),
     "tickets done": _one("assay.cli.verbs.tickets:WorkDoneAnswer"),
@@ -116,15 +111,12 @@ ANSWERS: dict[str, Answer] = {
             "with --for customer, or for a customer's token",
             "assay.tell.customer.customer_explanation:CustomerExplanation",
         ),
-        (NO_LEDGER, "assay.cli.without_ledger:UnknownNodeAnswer"),
-        (f"with --for customer, {NO_LEDGER}", "assay.cli.without_ledger:UnknownForCustomer"),
     ),
     "history": _forms(
         ("", "assay.cli.verbs.history:NodeHistoryAnswer"),
         ("with --serial", "assay.cli.verbs.history:PartHistoryAnswer"),
         ("with --outcomes, for a node", "assay.cli.verbs.history_outcomes:NodeOutcomesAnswer"),
         ("with --outcomes, for the pools", "assay.cli.verbs.history_outcomes:PoolRatesAnswer"),
-        (NO_LEDGER, "assay.cli.without_ledger:UnknownNodeAnswer"),
     ),
     "reconcile": (
         AnswerForm("assay.cli.verbs.reconcile:ReconcileAnswer", "with --once"),

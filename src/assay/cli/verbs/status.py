@@ -20,7 +20,6 @@ from assay.cli.output import escape, make_table, open_console
 from assay.cli.verbs.breaker import format_breaker
 from assay.cli.workspace import Workspace, load_fleet_records, pick_node_state
 from assay.decide.state.node_state import NodeState
-from assay.ledger.errors import LedgerError
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.facts import fact, inline
@@ -225,8 +224,6 @@ def status(
     circuit breakers: what they hold back, and how to clear them. First comes how far automation may go, what it would
     have done where it only watches, and what waits for a person's yes.
 
-    If the ledger cannot be read, show the nodes of the inventory with unknown states.
-
     With --server, no fleet repository is needed: the server shows the nodes that you may see.
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read, or nothing has a name that was given.
@@ -254,12 +251,7 @@ def _show_server(connection: FleetServer, wanted: NodeFilter, form: str) -> None
 
 def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -> None:
     workspace = Workspace(root)
-    try:
-        recorded, returned, rollouts = load_fleet_records(workspace)
-    except LedgerError as error:
-        from assay.cli.without_ledger import show_nodes_without_ledger
-
-        show_nodes_without_ledger(workspace, error, form)
+    recorded, returned, rollouts = load_fleet_records(workspace)
     shown = wanted.select(workspace, recorded)
     if form != "text":
         unknown, unread = _read_unknown_jobs(workspace), _find_unread(workspace, recorded)

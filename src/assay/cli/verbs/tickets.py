@@ -14,7 +14,6 @@ from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who
 from assay.cli.options import FleetDir, OutputFormat, TableFormat, complete_nodes
 from assay.cli.workspace import Workspace
-from assay.ledger.errors import LedgerError
 from assay.model.entries.tickets import DigestSentEntry, TicketDeliveredEntry
 from assay.model.errors import AssayError
 from assay.model.facts import fact
@@ -109,7 +108,7 @@ def tickets(
 ) -> None:
     """Show the open tickets, oldest first: the place, what to do, and what will close the ticket.
 
-    stderr lists the sinks that lack a ticket. If the ledger cannot be read, show the files in `.assay/tickets/`.
+    stderr lists the sinks that lack a ticket.
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read, or no check has judged a node yet.
     """
@@ -121,12 +120,7 @@ def tickets(
     from assay.tell.messages.routes import PostponedDeliveries
 
     workspace = Workspace(fleet.resolve())
-    try:
-        entries = read_all_entries(workspace.ledger_location)
-    except LedgerError as error:
-        from assay.cli.without_ledger import show_tickets_without_ledger
-
-        show_tickets_without_ledger(workspace, error, form)
+    entries = read_all_entries(workspace.ledger_location)
     records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
     for sink, reason in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
         print(f"not yet delivered to {sink}: {reason}", file=sys.stderr)  # noqa: T201 — beside the answer
