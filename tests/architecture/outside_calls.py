@@ -38,7 +38,7 @@ PROGRAMS = {
 """Programs that are called with no option too."""
 # fmt: off
 CLIENTS = {
-    "ansible_runner", "apprise", "dbos", "http.client", "jax", "kubernetes", "opentelemetry.exporter", "psycopg",
+    "ansible_runner", "apprise", "dbos", "http.client", "jax", "kubernetes", "psycopg",
     "boto3", "pynvml", "redfish", "requests", "smtplib", "urllib.request",
 }
 # fmt: on

@@ -22,7 +22,7 @@ FURNITURE = re.compile(
 
 STARTED = ("__main__", "pack")
 
-GUARDED_EXTRAS = ("load", "otel")
+GUARDED_EXTRAS = ("load",)
 """Extras whose users say themselves what to do without them."""
 ONLY_WHERE_INSTALLED = {"compression", "xdist"}
 """Part of Python from 3.14 on, and a plugin of pytest whose hooks import it."""

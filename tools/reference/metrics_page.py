@@ -42,13 +42,6 @@ has no TLS: on another address than loopback, put a proxy with TLS before it.
 Else it is 503 and says what is not. `/healthz` is 200 while the process works. Let a load balancer of agents ask
 `/healthz`: when somebody merges a mistake into the fleet, `assay serve` goes on with the fleet that it read before,
 and should be reached.
-
-## Traces
-
-`pip install 'assay-fleet[otel]'`, and set OTEL_EXPORTER_OTLP_ENDPOINT (such as `http://collector:4318`) for
-`assay reconcile`. Each pass is then a span, such as `pass decide`, and so is each step of an effect, such as
-`effect reboot` and `verify reboot`, with node, effect and decision as attributes. The variables of OpenTelemetry's SDK
-set the rest. A receiver that does not answer delays nothing.
 """
 
 

@@ -20,7 +20,6 @@ from assay.act.actions.action import (
 from assay.act.effects import effect_journal
 from assay.act.effects.effect_journal import find_journaled_effect, is_same_machine
 from assay.act.effects.gates import describe_wait, find_newer_commit, must_attempt_wait, must_wait_for_trust
-from assay.act.loop.tracing import trace_effect
 from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.declare.stand_ins import refuse_node
 from assay.ledger.leases import hold_node_lease
@@ -57,7 +56,6 @@ def must_wait_to_begin(context: ActionContext, intent: EffectIntent) -> bool:
     return may_begin and (must_wait_for_trust(context, intent) or must_attempt_wait(context, intent))
 
 
-@trace_effect("effect")
 def run_action(
     context: ActionContext, action: ActionModule, intent: EffectIntent, *, taken_up: bool = False
 ) -> AttemptResult:
@@ -103,7 +101,6 @@ def _attempt(context: ActionContext, action: ActionModule, intent: EffectIntent)
     return AttemptResult()
 
 
-@trace_effect("verify")
 def verify_effect(
     context: ActionContext, action: ActionModule, intent: EffectIntent, attempt: AttemptResult = AttemptResult()
 ) -> EffectVerification:

@@ -21,7 +21,6 @@ from assay.act.effects.workflow_queues import find_engine_stack, list_queue_limi
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.pass_log import records_pass
 from assay.act.loop.projections import read_node_states
-from assay.act.loop.tracing import trace_batch
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 
@@ -142,8 +141,7 @@ class _EffectRun:
         """Run what is done to many nodes together; return these nodes."""
         batch = [(effect.intent, effect.recorded) for effect in pending if _is_batched(effect)]
         if batch:
-            with trace_batch([intent for intent, _ in batch]):
-                run_cordon_batch(self._context, batch)
+            run_cordon_batch(self._context, batch)
         return {intent.node for intent, _ in batch}
 
     def _enqueue_workflows(self, stack: ExitStack, pending: Sequence[PendingEffect]) -> set[str]:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 from assay.act.actions.action import ActionContext
-from assay.act.loop.tracing import trace
 
 PassStage = Literal["once", "observe", "decide", "act", "tickets", "jobs"]
 PASS_EDGES = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
@@ -66,7 +65,7 @@ class PassTotals:
 def records_pass(
     stage: PassStage,
 ) -> Callable[[Callable[Concatenate[Source, P], R]], Callable[Concatenate[Source, P], R]]:
-    """Decorate a function, so that each call counts as a pass of `stage`, and is a span of a trace.
+    """Decorate a function, so that each call counts as a pass of `stage`.
 
     Its first argument is the controller's context, or has it as `context`.
     """
@@ -75,7 +74,7 @@ def records_pass(
         @wraps(function)
         def recorded(source: Source, /, *args: P.args, **kwargs: P.kwargs) -> R:
             context = source if isinstance(source, ActionContext) else source.context
-            with _measure_pass(context.home, stage), trace(f"pass {stage}", {"assay.stage": stage}):
+            with _measure_pass(context.home, stage):
                 return function(source, *args, **kwargs)
 
         return recorded

@@ -149,11 +149,8 @@ def _run_loop(
     from assay.act.loop.rack_leases import hold_rack_assignment
     from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
     from assay.act.loop.snapshot import FleetSnapshotCache
-    from assay.act.loop.tracing import find_tracing_problem
     from assay.adapters.bmc.session import BmcSessionPool
 
-    if problem := find_tracing_problem():
-        LOG.info(problem)
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
