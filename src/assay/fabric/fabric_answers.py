@@ -104,16 +104,6 @@ class FabricComparisonAnswer:
 
 
 @fact
-class BeforeAndAfter:
-    """A figure with and without the element."""
-
-    before: float
-    """With it."""
-    after: float
-    """Without it."""
-
-
-@fact
 class ImpactAnswer:
     """What the fabric loses without a node, a switch, or the cable at a port."""
 
@@ -123,14 +113,6 @@ class ImpactAnswer:
     """The loss in words."""
     cut_off: tuple[str, ...]
     """The nodes and switches without a path to the rest."""
-    bisection_gbps: BeforeAndAfter
-    """The bandwidth between the halves of the fabric, in Gb/s."""
-    leaf_pair: tuple[str, ...] = shown(omit=True, default=())
-    """The two leaf switches that the figures are of; missing if there are none."""
-    leaf_pair_gbps: BeforeAndAfter | None = shown(omit=True, default=None)
-    """The bandwidth between these two, in Gb/s."""
-    leaf_pair_ways: BeforeAndAfter | None = shown(omit=True, default=None)
-    """The number of separate ways between these two."""
 
 
 @fact

@@ -108,10 +108,7 @@ def test_the_protocols_own_names_are_read_as_well_as_those_of_json(rack):
 
 def test_a_switch_tray_costs_every_node_a_ninth_of_its_links(rack):
     impact = assess_failure(rack, "nvswitch-3")
-    assert impact.lines == (
-        "without nvswitch-3 18 nodes are left with 64 of 72 links",
-        "between the two halves of the nodes: 230400 of 259200 Gb/s (88.9%)",
-    )
+    assert impact.lines == ("without nvswitch-3 18 nodes are left with 64 of 72 links",)
 
 
 def test_a_gpu_has_many_links_and_a_question_about_it_names_one(rack):

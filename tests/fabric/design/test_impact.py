@@ -1,4 +1,4 @@
-"""What the loss of a switch, a node or a cable costs is told in a few plain lines, and the figures are right."""
+"""What the loss of a switch, a node or a cable costs is told in a few plain lines, and the numbers are right."""
 
 import json
 import sys
@@ -9,17 +9,11 @@ from assay.cli.app import main
 from assay.fabric.design.impact import (
     assess_failure,
     build_fabric_graph,
-    count_disjoint_paths,
     find_connected_parts,
-    find_mixed_rail_switches,
-    measure_bandwidth_between,
-    measure_bisection_bandwidth,
 )
 from assay.model.errors import AssayError
 from tests.support.fabrics.fat_trees import fat_tree
 from tests.support.judged_answers import judge_answer
-
-NDR = 400
 
 
 @pytest.fixture(scope="module")
@@ -49,46 +43,10 @@ def test_both_dead_spines_leave_each_unit_to_itself(tree):
     assert [len(part) for part in found] == [3 + 3, 3 + 3]
 
 
-def test_bandwidth_and_ways_between_two_leaves(tree):
-    fabric = build_fabric_graph(tree)
-    leaves = guid(tree, "leaf-0-0"), guid(tree, "leaf-0-5")
-    assert (measure_bandwidth_between(tree, fabric, *leaves), count_disjoint_paths(tree, fabric, *leaves)) == (
-        4 * NDR,
-        2,
-    )
-    assert (
-        measure_bandwidth_between(tree, fabric, leaves[0], "nowhere")
-        == count_disjoint_paths(tree, fabric, leaves[0], "nowhere")
-        == 0
-    )
-
-
-def test_the_two_halves_of_the_nodes_have_full_bandwidth_where_nothing_is_oversubscribed(tree):
-    assert measure_bisection_bandwidth(tree, build_fabric_graph(tree)) == 3 * 3 * NDR
-    narrow = fat_tree(units=2, nodes=4, rails=3, spines=2, pair=1)
-    assert measure_bisection_bandwidth(narrow, build_fabric_graph(narrow)) == 3 * 2 * NDR
-
-
-def test_rails_are_kept_apart_by_design_and_leaves_that_mix_them_are_named(tree):
-    assert find_mixed_rail_switches(tree) == {}
-    links = tree.links.__class__()
-    for number, (a, a_port, b, b_port) in enumerate(tree.links):
-        leaf = {0: tree.links.b[1], 1: tree.links.b[0]}.get(number, b)
-        links.add([a], [a_port], [leaf], [b_port])
-    links.set_rate_and_length("4xNDR", 5)
-    odd = tree.__class__("odd", tree.devices.values(), links)
-    assert find_mixed_rail_switches(odd) == {guid(tree, "leaf-0-0"): [0, 1], guid(tree, "leaf-0-1"): [0, 1]}
-    assert (
-        "rails are not kept apart: adapters of several meet on leaf-0-0, leaf-0-1" in assess_failure(odd, "n000").lines
-    )
-
-
-def test_a_lost_spine_costs_the_leaves_bandwidth_and_ways(tree):
+def test_a_lost_spine_costs_the_leaves_bandwidth(tree):
     told = assess_failure(tree, "spine-0-0")
     assert told.lines == (
         "without spine-0-0 6 switches below it are left with 2 of 4 cables up (50% of the bandwidth)",
-        "between leaf-0-0 and leaf-0-5: 800 of 1600 Gb/s (50.0%), over 1 of 2 paths that share no switch",
-        "between the two halves of the nodes: 2400 of 3600 Gb/s (66.7%)",
     )
     assert told.cut_off == ()
 
@@ -97,11 +55,9 @@ def test_a_lost_leaf_costs_its_nodes_a_rail(tree):
     assert assess_failure(tree, "leaf-0-0").lines[0] == "without leaf-0-0 3 nodes are left with 2 of 3 links"
 
 
-def test_a_lost_core_is_told_between_leaves_of_two_pods(deep):
+def test_a_lost_core_costs_the_spines_bandwidth(deep):
     told = assess_failure(deep, "core-0")
     assert told.lines[0] == "without core-0 4 switches below it are left with 2 of 4 cables up (50% of the bandwidth)"
-    assert told.leaf_pair == ("leaf-0-0", "leaf-1-2")
-    assert told.figures["leaf_pair_ways"] == (2, 1)
 
 
 def test_what_is_cut_off_is_named():
@@ -123,7 +79,6 @@ def test_a_nodes_cable_is_one_of_its_links_by_either_end(tree, name):
 def test_a_cable_between_switches_is_a_share_of_the_leafs_bandwidth(tree):
     told = assess_failure(tree, "leaf-0-0[4]")
     assert told.lines[0].endswith("carries 1 of the 4 cables up of leaf-0-0, 1 of the 2 to spine-0-0")
-    assert "between leaf-0-0 and leaf-0-5: 1200 of 1600 Gb/s (75.0%), over 2 of 2 paths" in told.lines[1]
 
 
 @pytest.mark.parametrize("name", ["leaf-9", "leaf-0-0[60]", "leaf-0-0[x]", "", "[1]"])
@@ -133,7 +88,7 @@ def test_what_is_not_there_is_said(tree, name):
     assert trouble.value.fix
 
 
-def test_the_command_prints_lines_for_people_and_figures_for_machines(monkeypatch, capsys):
+def test_the_command_prints_lines_for_people_and_a_document_for_machines(monkeypatch, capsys):
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["assay", "fabric", "impact", *words])
         with pytest.raises(SystemExit) as end:
@@ -143,7 +98,7 @@ def test_the_command_prints_lines_for_people_and_figures_for_machines(monkeypatc
         return end.value.code or 0, said
 
     code, said = run("spine-01")
-    assert (code, len(said.out.splitlines())) == (0, 3)
+    assert (code, len(said.out.splitlines())) == (0, 1)
     code, said = run("spine-01", "--format", "json")
-    assert json.loads(said.out)["leaf_pair_gbps"] == {"before": 12800, "after": 9600}
+    assert json.loads(said.out)["cut_off"] == []
     assert run("spine-99")[0] == 2

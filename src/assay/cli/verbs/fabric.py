@@ -186,14 +186,14 @@ def impact(
     fleet: FleetDir = Path(),
     format: OutputFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
-    """Show what the fabric loses without a node, a switch, or the cable at a port.
+    """Show who loses links, and who is cut off, without a node, a switch, or the cable at a port.
 
     Exit codes: 0 shown; 2 the design has no such element.
     """
     from assay.fabric.design.impact import assess_failure
 
-    assessment = assess_failure(load_compiled_design(fleet, design), element)
-    print("\n".join(assessment.lines) if format == "text" else format_answer(assessment.make_answer(), indent=1))  # noqa: T201
+    answer = assess_failure(load_compiled_design(fleet, design), element)
+    print("\n".join(answer.lines) if format == "text" else format_answer(answer, indent=1))  # noqa: T201
 
 
 fabric_app.command()(learn)

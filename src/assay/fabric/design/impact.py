@@ -1,31 +1,25 @@
-"""What the loss of a node, switch, box, plane or cable costs: who is cut off, what bandwidth and which paths remain.
+"""What the loss of a node, switch, box, plane or cable costs: who loses links, and who is cut off.
 
 The designed fabric is a graph of networkx, which nothing needs that only compares cabling. A vertex is a node, by name,
-or a switch or lone adapter, by GUID. An edge is all cables between two vertices, with their number and their bandwidth
-in Gb/s.
+or a switch or lone adapter, by GUID. An edge is all cables between two vertices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import networkx as nx
 
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.element_names import find_element
 from assay.fabric.design.tiers import describe_capacity_loss, find_device_tiers
-from assay.fabric.fabric_answers import BeforeAndAfter, ImpactAnswer
-from assay.fabric.link_words import parse_rate
+from assay.fabric.fabric_answers import ImpactAnswer
 from assay.model.errors import AssayError
-from assay.model.specs.fabric.cable import Cable, PortId, rate_to_gbps
-from assay.model.specs.fabric.nvlink_domain import find_nvlink_place
+from assay.model.specs.fabric.cable import Cable, PortId
 
 if TYPE_CHECKING:
     FabricGraph = nx.Graph[str]  # nx.Graph takes no type argument at run time
-
-GBPS = "gbps"
 
 
 def build_fabric_graph(
@@ -39,8 +33,7 @@ def build_fabric_graph(
     for cable in topology.cables:
         a, b = find_vertex(topology, cable.a.guid), find_vertex(topology, cable.b.guid)
         if a in graph and b in graph and not open_ports & {cable.a.port_id, cable.b.port_id}:
-            edge = graph.get_edge_data(a, b, {"cables": 0, GBPS: 0.0})
-            graph.add_edge(a, b, cables=edge["cables"] + 1, gbps=edge[GBPS] + find_cable_bandwidth(cable))
+            graph.add_edge(a, b)
     return graph
 
 
@@ -49,93 +42,12 @@ def find_vertex(topology: CompiledTopology, guid: str) -> str:
     return topology.devices[guid].node or guid
 
 
-def find_cable_bandwidth(cable: Cable) -> float:
-    """Return the bandwidth of a cable in Gb/s, 0 where its rate is no rate."""
-    return rate_to_gbps(cable.rate) if parse_rate(cable.rate) else 0.0
-
-
 def find_connected_parts(fabric: FabricGraph) -> list[set[str]]:
     """Return the connected parts, the largest first. A vertex without a cable is a part of its own."""
     return sorted(nx.connected_components(fabric), key=len, reverse=True)
 
 
-def measure_bandwidth_between(topology: CompiledTopology, fabric: FabricGraph, first: str, second: str) -> float:
-    """Return the bandwidth between two switches in Gb/s, over all paths through switches; 0 if one is missing.
-
-    `first` and `second` are GUIDs, or names of boxes, whose chips then count together.
-    """
-    switches = nx.Graph(_switches(topology, fabric))
-    for end in (first, second):
-        for chip in topology.chips_of_box.get(end, ()):
-            if chip.guid in switches:
-                switches.add_edge(end, chip.guid)  # an edge without a capacity has no limit
-    if first not in switches or second not in switches:
-        return 0.0
-    return float(nx.maximum_flow_value(switches, first, second, capacity=GBPS))
-
-
-def count_disjoint_paths(topology: CompiledTopology, fabric: FabricGraph, first: str, second: str) -> int:
-    """Return the number of paths between two switches that share no switch in between; 0 if one is missing.
-
-    A box with several chips is one switch.
-    """
-    box_of = {device.guid: device.box for device in topology if device.box}
-    switches = nx.relabel_nodes(_switches(topology, fabric), box_of)  # chips with one name become one vertex
-    first, second = box_of.get(first, first), box_of.get(second, second)
-    if first not in switches or second not in switches:
-        return 0
-    return int(nx.node_connectivity(switches, first, second))
-
-
-def measure_bisection_bandwidth(topology: CompiledTopology, fabric: FabricGraph) -> float:
-    """Return the bandwidth in Gb/s between the first half of the nodes, in the design's order, and the second half."""
-    nodes = [node for node in dict.fromkeys(device.node for device in topology.devices.values()) if node]
-    half = len(nodes) // 2
-    joined = fabric.copy()
-    for end, side in (("", nodes[:half]), ("\n", nodes[half:])):
-        joined.add_node(end)
-        for node in side:
-            if node in fabric:
-                joined.add_edge(end, node)  # an edge without a capacity has no limit
-    return float(nx.maximum_flow_value(joined, "", "\n", capacity=GBPS)) if half else 0.0
-
-
-def find_mixed_rail_switches(topology: CompiledTopology) -> dict[str, list[int]]:
-    """Return, by GUID, the rails that meet on each switch with adapters of several rails. Usually there is none."""
-    rails: dict[str, set[int]] = {}
-    for node in dict.fromkeys(device.node for device in topology.devices.values() if device.node):
-        for rail, cable in enumerate(topology.cables_of_node(node)):
-            switch = next((end.guid for end in cable.ends if not end.node), "")
-            rails.setdefault(switch, set()).add(rail)
-    return {switch: sorted(rails[switch]) for switch in topology.devices if len(rails.get(switch, ())) > 1}
-
-
-def _switches(topology: CompiledTopology, fabric: FabricGraph) -> FabricGraph:
-    devices = topology.devices
-    return fabric.subgraph(vertex for vertex in fabric if vertex in devices and devices[vertex].kind != "hca")
-
-
-@dataclass(frozen=True)
-class FailureImpact:
-    """The cost of a loss: `lost` names what is lost, `lines` describe the cost.
-
-    `cut_off` are the nodes and switches without a path to the rest. `leaf_pair` are the two leaves whose bandwidth and
-    paths the figures give. `figures` has (before, after) by name, in Gb/s or as a number of paths.
-    """
-
-    lost: str
-    lines: tuple[str, ...]
-    cut_off: tuple[str, ...] = ()
-    leaf_pair: tuple[str, ...] = ()
-    figures: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-    def make_answer(self) -> ImpactAnswer:
-        """Return the loss as figures."""
-        figures = {name: BeforeAndAfter(*pair) for name, pair in self.figures.items()}
-        return ImpactAnswer(self.lost, self.lines, self.cut_off, leaf_pair=self.leaf_pair, **figures)
-
-
-def assess_failure(topology: CompiledTopology, name: str) -> FailureImpact:
+def assess_failure(topology: CompiledTopology, name: str) -> ImpactAnswer:
     """Return what the loss of a node, a switch, or the cable at a port costs.
 
     `name` has any form that `find_element` knows. Raises AssayError for a name that the fabric lacks.
@@ -187,26 +99,13 @@ class _FailureAssessment:
         self.before = build_fabric_graph(topology)
         self.after = build_fabric_graph(topology, without, [cable.a.port_id for cable in cables])
 
-    def assess(self) -> FailureImpact:
-        cut_off, pair = self._find_cut_off(), self._choose_leaf_pair()
-        before, after = (measure_bisection_bandwidth(self.topology, graph) for graph in (self.before, self.after))
-        figures = {"bisection_gbps": (before, after)}
-        if pair:
-            figures["leaf_pair_gbps"] = self._measure_both(measure_bandwidth_between, pair)
-            figures["leaf_pair_ways"] = self._measure_both(count_disjoint_paths, pair)
+    def assess(self) -> ImpactAnswer:
+        cut_off = self._find_cut_off()
         lines = [self._describe_direct_loss()]
         if cut_off:
             few = ", ".join(cut_off[:4]) + (" …" if len(cut_off) > 4 else "")
             lines.append(f"cut off from the rest: {len(cut_off)} nodes and switches ({few})")
-        if pair:
-            lines.append(self._describe_leaf_pair(pair, figures))
-        if not self.without or self.without[0] in self.topology.devices:  # a lost node takes only its own traffic
-            share = _format_share(after, before)
-            lines.append(f"between the two halves of the nodes: {after:g} of {before:g} Gb/s{share}")
-        mixed = ", ".join(map(self._name, list(find_mixed_rail_switches(self.topology))[:3]))
-        if mixed and not any(map(find_nvlink_place, self.topology.devices)):  # an NVLink domain has no rails
-            lines.append(f"rails are not kept apart: adapters of several meet on {mixed}")
-        return FailureImpact(self.lost, tuple(lines), cut_off, tuple(map(self._name, pair)), figures)
+        return ImpactAnswer(self.lost, tuple(lines), cut_off)
 
     def _find_cut_off(self) -> tuple[str, ...]:
         """Return what belongs to the largest connected part before the loss, and no longer after it.
@@ -224,28 +123,6 @@ class _FailureAssessment:
     def _find_box(self, vertex: str) -> str:
         device = self.topology.devices.get(vertex)
         return device.box if device else ""
-
-    def _choose_leaf_pair(self) -> tuple[str, ...]:
-        """Return two leaves, the farthest apart, between which traffic may use what is lost; none below one leaf."""
-        if self.without:
-            lost = max(self.without, key=lambda guid: self.tiers.get(guid, 0))
-        else:
-            lost = max(self.cables[0].ends, key=lambda end: self.tiers.get(end.guid, 0)).guid
-        if self.tiers.get(lost, 0) < 2:
-            return ()
-        below = [lost]
-        for tier in range(self.tiers[lost] - 1, 0, -1):
-            rows = (row for guid in below for row in self.topology.rows[guid[2:]])
-            below = list(dict.fromkeys(f"0x{row[1]}" for row in rows if self.tiers.get(f"0x{row[1]}") == tier))
-        if self.cables:
-            low = min(self.cables[0].ends, key=lambda end: self.tiers[end.guid]).guid
-            below = [low, *(guid for guid in below if guid != low)] if self.tiers[low] == 1 else below
-        boxes = list(dict.fromkeys(self._find_box(guid) or guid for guid in below))
-        leaves = boxes if len(boxes) > 1 else below  # the line cards of one director are leaves of their own
-        return (leaves[0], leaves[-1]) if len(leaves) > 1 else ()
-
-    def _measure_both(self, measure: Any, pair: tuple[str, ...]) -> tuple[float, float]:
-        return measure(self.topology, self.before, *pair), measure(self.topology, self.after, *pair)
 
     def _describe_direct_loss(self) -> str:
         if self.cables:
@@ -270,18 +147,6 @@ class _FailureAssessment:
         links = "links" if lost > 1 else "cables"
         return f"{lost} of the {len(up)} {links} up of {a}, {lost} of the {len(to_high)} to {b}"
 
-    def _describe_leaf_pair(self, pair: tuple[str, ...], figures: dict[str, tuple[float, float]]) -> str:
-        (gbps, gbps_left), (paths, paths_left) = figures["leaf_pair_gbps"], figures["leaf_pair_ways"]
-        a, b = map(self._name, pair)
-        return (
-            f"between {a} and {b}: {gbps_left:g} of {gbps:g} Gb/s{_format_share(gbps_left, gbps)}, "
-            f"over {paths_left:g} of {paths:g} paths that share no switch"
-        )
-
     def _name(self, vertex: str) -> str:
         device = self.topology.devices.get(vertex)
         return device.name if device else vertex
-
-
-def _format_share(part: float, whole: float) -> str:
-    return f" ({part / whole:.1%})" if whole else ""
