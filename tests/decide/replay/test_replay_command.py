@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from assay.decide.faults.detection import FaultObservation
+from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_enrolled_entry, make_fault_entry
+from assay.ledger.store import Ledger
+from assay.model.entries.faults import FaultClearedEntry
+from assay.model.timestamps import format_time
 from tests.decide.replay.replay_world import clear, fault
 from tests.support.forked_assay import run_assay
 from tests.support.places import ROOT
@@ -66,6 +72,35 @@ def test_one_document_on_stdout_and_the_same_each_time(events):
     assert document["nodes"]["n0003"] == document["totals"]["seconds_out"] > 0
     assert document["unknown_faults"] == ["gpu.odd"]
     assert all(span["source"] for span in document["assumed"].values())
+
+
+def make_fault(name, at):
+    stamp = format_time(at)
+    return FaultObservation(
+        name, name, "gpu.missing", f"h100-a/{name}/gpu0", "catastrophic", "hardware", "reboot", 1, stamp, stamp,
+        "planted", {}, (stamp,),
+    )  # fmt: skip
+
+
+def test_without_a_file_the_ledgers_own_faults_are_replayed(tmp_path):
+    fleet = tmp_path / "fleet"
+    fleet.mkdir()
+    for part in ("inventory", "specs", "suites"):
+        (fleet / part).symlink_to(ROOT / part)
+    empty = replay("--policy", DEFAULT, "--fleet", fleet)
+    assert (empty.returncode, "no fault of the last 30 days" in empty.stderr) == (2, True), empty.stderr
+    now, names = datetime.now(UTC), ("n0003", "n0004", "n0005")
+    (fleet / ".assay").mkdir(exist_ok=True)
+    ledger = Ledger.open(fleet / ".assay/ledger.sqlite")
+    ledger.append(*(make_enrolled_entry(name, "h100-a", "production", now - timedelta(days=60)) for name in names))
+    for name, days in zip(names, (9, 5, 40), strict=True):
+        at = now - timedelta(days=days)
+        ledger.append(make_fault_entry(make_fault(name, at), at))
+        ledger.append(make_cleared_entry(name, FaultClearedEntry(name, "repaired"), at + timedelta(days=1)))
+    ledger.close()
+    document = replay_costs("--fleet", fleet)
+    moved = {decision["node"] for decision in document["decisions"] if decision["timing"] != "record"}
+    assert (document["events"], moved) == (4, {"n0003", "n0004"}), "the third came before the last 30 days"
 
 
 def test_another_policy_is_compared_and_may_extend_the_fleets(events, careful):

@@ -21,7 +21,6 @@ from assay.decide.plan.inputs import (
     FleetFacts,
     FleetRevision,
     MedianDuration,
-    PolicyReplayReport,
     PresentFacts,
     RunningRollout,
 )
@@ -70,7 +69,6 @@ def load_plan_facts(
         _take_facts(known),
         backtest=_run_backtest(ledger, before, after, entries, now),
         recounts=changes,
-        policy_replay=_replay_policy(before, after, node_states, now),
         now=now,
     )
 
@@ -157,17 +155,6 @@ def load_earlier_revisions(
         with suppress(AssayError):
             earlier[base] = load_plan_revisions(root, base, head, cache)[0]
     return earlier
-
-
-def _replay_policy(
-    before: FleetRevision, after: FleetRevision, node_states: Mapping[str, NodeState], now: datetime
-) -> PolicyReplayReport | None:
-    """Return what a change of the policy costs on the recorded faults, None if the policy does not change."""
-    if before.policy == after.policy:
-        return None
-    from assay.act.loop.policy_replay import replay_policy_change  # few plans need it, and all would wait for it
-
-    return replay_policy_change(before, after, node_states, now)
 
 
 def _run_backtest(

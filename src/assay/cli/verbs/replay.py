@@ -1,4 +1,4 @@
-"""`assay replay --policy FILE --events FILE`: what a policy would have done with a history of faults, and its costs."""
+"""`assay replay --policy FILE`: what a policy would have done with a history of faults, and its costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.options import OptionalFleetDir, OutputFormat
-from assay.cli.workspace import load_surrounding_fleet
+from assay.cli.workspace import Workspace, load_surrounding_fleet
 from assay.decide.replay.history import format_elapsed
 from assay.model.errors import AssayError
 from assay.model.facts import to_json
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 replay_app = typer.Typer(add_completion=False)
 MAX_MOVES_SHOWN = 40
+REPLAYED = timedelta(days=30)
+"""How far back the ledger is read."""
 COST_TITLES = {
     "out_node_hours": "node-hours out of service",
     "cordoned_idle_node_hours": "node-hours cordoned while idle",
@@ -42,8 +44,13 @@ COST_TITLES = {
 def replay(
     policy: Annotated[Path, typer.Option(metavar="FILE", help="The policy to try.", show_default=False)],
     events: Annotated[
-        Path, typer.Option(metavar="FILE", help="The history: one JSON object per line.", show_default=False)
-    ],
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The history: one JSON object per line. Default: the last 30 days of the ledger.",
+            show_default=False,
+        ),
+    ] = None,
     against: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Another policy, to compare with.", show_default=False)
     ] = None,
@@ -92,10 +99,25 @@ class ReplayInputs:
         return run_replay(rules, cast, self.history.events)
 
 
-def load_replay_inputs(fleet: Path | None, events: Path) -> ReplayInputs:
+def load_replay_inputs(fleet: Path | None, events: Path | None) -> ReplayInputs:
     """Read the history and the fleet around it. Raises AssayError."""
     surrounding, nodes = load_surrounding_fleet(fleet)
-    return ReplayInputs(surrounding, nodes, _read_history_file(events))
+    history = _read_history_file(events) if events else _read_ledger(fleet or Path())
+    return ReplayInputs(surrounding, nodes, history)
+
+
+def _read_ledger(root: Path) -> FaultHistory:
+    """Return the faults that the fleet's own ledger has of the last days."""
+    from assay.decide.replay.history import FaultHistory, list_fault_events
+
+    workspace = Workspace(root.resolve())
+    known = [node for node in workspace.fleet.nodes.values() if node.profile in workspace.fleet.profiles]
+    now = workspace.clock.now()
+    events = list_fault_events(workspace.read_node_states(), known, now - REPLAYED, now)
+    if not events:
+        fix = "give a history of your own: --events FILE"
+        raise AssayError(f"the ledger has no fault of the last {REPLAYED.days} days", fix=fix)
+    return FaultHistory(events)
 
 
 def _read_history_file(file: Path) -> FaultHistory:

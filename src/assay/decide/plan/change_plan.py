@@ -23,7 +23,6 @@ from assay.decide.plan.inputs import (
     FleetRevision,
     HistoryReport,
     NodeStanding,
-    PolicyReplayReport,
     RunningRollout,
     check_references,
     find_node_standing,
@@ -351,8 +350,6 @@ class ChangePlan:
     """How nodes leave service for the change."""
     backtest: BacktestReport | None
     """What recorded history says about the change; null if there is none to ask, or nothing to ask it."""
-    policy_replay: PolicyReplayReport | None
-    """The recorded faults under both policies; null if the policy does not change."""
     history: HistoryReport | None
     """The stored history judged by both revisions; null if they judge alike, or there is no ledger to ask."""
     notes: tuple[str, ...]
@@ -425,7 +422,6 @@ def make_change_plan(
         fabrics=compare_fabric_requirements(before, after),
         work=planned,
         backtest=facts.backtest,
-        policy_replay=facts.policy_replay,
         history=facts.history,
         notes=(
             *list_plan_notes(before, after, standings, following, settings, planned, facts),

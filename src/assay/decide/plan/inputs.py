@@ -193,29 +193,6 @@ class BacktestReport:
     """The nodes that both revisions would have treated differently."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyReplayReport:
-    """The ledger's faults of the last `days`, replayed under two policies.
-
-    `note` says why nothing was replayed. Costs are as if assay acted everywhere.
-    """
-
-    days: float
-    faults: int
-    """How many faults were replayed."""
-    nodes: int
-    """On how many nodes they were."""
-    old_costs: Mapping[str, float] = field(default_factory=dict)
-    """The costs under the old policy, by name; the name ends with the unit."""
-    new_costs: Mapping[str, float] = field(default_factory=dict)
-    """The costs under the new policy, by name."""
-    note: str = ""
-    old_moves: Mapping[str, int] = field(default_factory=dict)
-    """The moves under the old policy by its trust steps: done (act), only suggested, only told; empty if both act."""
-    new_moves: Mapping[str, int] = field(default_factory=dict)
-    """The same under the new policy."""
-
-
 @fact
 class JudgedOtherwise:
     """A fault that one of two versions sees in the stored history and the other does not."""
@@ -320,7 +297,6 @@ class FleetFacts:
     stays: Mapping[str, MedianDuration] = field(default_factory=dict)
     backtest: BacktestReport | None = None
     recounts: tuple[CountingChange, ...] = ()
-    policy_replay: PolicyReplayReport | None = None
     history: HistoryReport | None = None
     now: datetime | None = None
     missing: str = ""

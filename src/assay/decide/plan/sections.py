@@ -51,41 +51,6 @@ def format_history(history: HistoryReport | None) -> Iterator[str]:
         yield "it would have closed the same nodes, and seen the same faults"
 
 
-POLICY_COSTS = {
-    "node-hours out or cordoned while idle": ("out_node_hours", "cordoned_idle_node_hours"),
-    "node-hours served with an open fault": ("catastrophic_node_hours", "degraded_node_hours"),
-    "tickets": ("tickets",),
-}
-"""What a plan says of the costs of a policy; the JSON has each of them."""
-
-
-def format_policy_replay(plan: ChangePlan) -> Iterator[str]:
-    """Yield what both policies cost on recorded faults."""
-    replay = plan.policy_replay
-    if replay is None:
-        return
-    faults = f"{format_count(replay.faults, 'fault')} on {format_count(replay.nodes, 'node')}"
-    yield f"replay of the last {replay.days:g} days, {faults}{f': {replay.note}' if replay.note else ''}"
-    is_told = bool(replay.old_moves or replay.new_moves)
-    if replay.old_costs:
-        title = f"old policy → new policy{', as if assay acted' if is_told else ''}:"
-        yield "\n".join([title, *_compare_costs(replay.old_costs, replay.new_costs)])
-    if is_told:
-        words = {"act": "done", "suggest": "only suggested", "watch": "only told"}
-        was, will = (
-            ", ".join(f"{moves[step]} {word}" for step, word in words.items() if moves.get(step)) or "none"
-            for moves in (replay.old_moves, replay.new_moves)
-        )
-        yield f"moves by the trust steps in force: {was} under the old policy, {will} under the new one"
-
-
-def _compare_costs(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[str]:
-    for title, names in POLICY_COSTS.items():
-        was, will = (sum(costs[name] for name in names) for costs in (old, new))
-        direction = "the same" if was == will else "lower" if will < was else "higher"
-        yield f"  {title}: {was:,.1f} → {will:,.1f}, {direction}"
-
-
 def format_recounts(plan: ChangePlan) -> Iterator[str]:
     """Yield the nodes on which a failure begins to count, or stops counting."""
     for change in plan.recounts:
@@ -318,7 +283,6 @@ def _cables(plan: ChangePlan) -> Iterator[str]:
 
 def _policy(plan: ChangePlan) -> Iterator[str]:
     yield from map(_reset, plan.policy)
-    yield from format_policy_replay(plan)
 
 
 def _reset(change: SettingDifference) -> str:

@@ -19,7 +19,6 @@ from assay.model.specs.check_catalog import CheckDeclaration, Phase
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.management_profile import ManagementProfile
-from assay.model.specs.trust_rules import TRUSTED, Trust
 
 LOOK_DURATION = AssumedHours(1 / 60, "Crusoe instance health, OCI fast conditions: passive checks every 60 s")
 VENDOR_DURATION = AssumedHours(240, "our own choice: a part is returned and exchanged within ten days")
@@ -48,17 +47,13 @@ class ReplayDurations:
 
 @dataclass(frozen=True)
 class ReplayRules:
-    """`lines` are those of `Fleet.lines`, with the policy's own, so that a decision names its rule's line.
-
-    `trust`: how far automation goes. Nobody says yes to what it only suggests.
-    """
+    """`lines` are those of `Fleet.lines`, with the policy's own, so that a decision names its rule's line."""
 
     policy: LifecyclePolicy
     catalog: FaultCatalog
     profiles: Mapping[str, ManagementProfile]
     durations: ReplayDurations
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    trust: Trust = TRUSTED
 
     @cached_property
     def checks(self) -> dict[Phase, CheckDeclaration]:

@@ -279,7 +279,7 @@ class SimulatedFleet:
         self._activate(needed)
         views = tuple(self.node_snapshot(name) for name in self._active)
         rules = self._rules
-        bare = FleetSnapshot(now, rules.policy, views, rules.lines, quiet_counts=self._quiet, trust=rules.trust)
+        bare = FleetSnapshot(now, rules.policy, views, rules.lines, quiet_counts=self._quiet)
         bare = replace(bare, relations=rules.catalog.fault_relations, fault_weeks=self._chronicle.fault_weeks)
         return replace(bare, traits=self._racks, pools=self._pools, capacities=self._capacities)
 
