@@ -11,7 +11,7 @@ import pytest
 from assay.decide.plan.cable_moves import find_recabled_nodes, plan_cabling_jobs
 from assay.decide.plan.check_reruns import StaleCheckFinder
 from assay.decide.plan.inputs import FleetRevision
-from assay.decide.plan.spec_pair_comparison import compare_spec_pairs, spec_pair_key
+from assay.decide.plan.spec_pair_comparison import NodeGroup, compare_spec_pairs, spec_pair_key
 from assay.declare.loader import build_fleet, read_draft
 from assay.declare.spec_values_read_by_checks import JudgingHashes, read_check_inputs
 from assay.fabric.design.node_cables import digest_node_cables
@@ -85,13 +85,15 @@ def test_a_hash_changes_where_the_plan_announces_a_run(fleet: Path, what: str) -
     CHANGES[what](fleet)
     after = read(fleet)
     now = hashes(after)
-    changed = {check for check in now if now[check] != then.get(check)}
+    due = {ident for ident, one in after.checks.items() if not one.find_lacking(after.fleet.parts_of(NODE))}
+    changed = {check for check in due & now.keys() if now[check] != then.get(check)}
     old, new = before.fleet.nodes[NODE], after.fleet.nodes[NODE]
     key = spec_pair_key(old, new)
     pair = compare_spec_pairs(before, after, [(old, new)])[key]
     recabled = find_recabled_nodes(before.fleet, after.fleet, plan_cabling_jobs(before.fleet, after.fleet))
     said = frozenset({"cables"} if NODE in recabled else ())
-    announced = {stale.check for stale in StaleCheckFinder(before, after).find(key, pair, said)}
+    group = NodeGroup(key, pair, said, ((old, new),))
+    announced = {stale.check for stale in StaleCheckFinder(before, after).find(group)}
     assert changed == announced
     assert {one.partition("::")[0] for one in changed} >= STALE.get(what, set())
     assert bool(changed) == (what in STALE)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from assay.decide.plan.inputs import FleetRevision
+from assay.model.specs.check_catalog import CheckDeclaration
+
 
 def stale(repository) -> dict[str, tuple[str, ...]]:
     """Return the stale checks with their reasons, over all nodes."""
@@ -11,6 +14,12 @@ def stale(repository) -> dict[str, tuple[str, ...]]:
     for rerun in repository.plan().reruns:
         found.update({check.rpartition("::")[2]: reasons for check, reasons in rerun.because.items()})
     return found
+
+
+def find_due(revision: FleetRevision) -> list[CheckDeclaration]:
+    """Return the checks for which node n0005 has all parts."""
+    parts = revision.fleet.parts_of("n0005")
+    return [check for check in revision.checks.values() if not check.find_lacking(parts)]
 
 
 BATTERY = (
@@ -35,9 +44,8 @@ TRAINING = (
     "test_gpu_trains_as_golden_in_tensor_parallel",
     "test_tensor_parallel_ends_well",
     "test_tensor_parallel_as_fast_as_the_fleet",
-    "test_site_trains_as_golden",
 )
-"""Checks that are judged by golden digests; those for another GPU are others."""
+"""Checks that are judged by golden digests, of those that are due here; those for another GPU are others."""
 
 
 @pytest.mark.parametrize(
@@ -56,6 +64,14 @@ def test_only_checks_that_read_what_changed_are_stale(repository, old, new, expe
     assert set(stale(repository.spec(old, new))) == expected
 
 
+def test_a_check_is_not_to_be_run_again_where_a_node_lacks_what_it_needs(repository) -> None:
+    catalogue = (repository.root / "specs/checks/checks.yaml").read_text()
+    start = catalogue.index("  - id: suites/production/test_gpu.py::test_gpu_temperature")
+    entry = catalogue[start : catalogue.index("  - id: ", start + 1)]
+    repository.edit("specs/checks/checks.yaml", entry, entry.replace("needs: [nvidia]", "needs: [amd]")).commit()
+    assert stale(repository.spec("gpu_temperature: {value: 85", "gpu_temperature: {value: 84")) == {}
+
+
 def test_other_golden_digests_make_the_checks_stale_that_compare_with_them(repository) -> None:
     golden = "specs/golden/lab-h100.yaml"
     assert stale(repository.edit(golden, "eb72a842", "eb72a843")) == dict.fromkeys(BATTERY, ("golden digests",))
@@ -70,8 +86,8 @@ def test_other_golden_digests_of_training_leave_the_battery_alone(repository) ->
 
 def test_slots_are_what_every_check_of_the_part_rests_on(repository) -> None:
     found = stale(repository.spec('"0000:df:00.0"', '"0000:e0:00.0"'))
-    checks = repository.declared().checks.values()
-    assert {check.id.rpartition("::")[2] for check in checks if check.subject == "gpu"} <= set(found)
+    due = find_due(repository.declared())
+    assert {check.id.rpartition("::")[2] for check in due if check.subject == "gpu"} <= set(found)
     assert "test_cpus" not in found
 
 
@@ -129,6 +145,6 @@ def test_a_repair_makes_every_phase_stale_that_must_be_newer_than_it(repository)
     by_node = {name: one for one in repository.firmware("01.05.11", "01.05.12").plan().reruns for name in one.nodes}
     leaves, watched = by_node["n0005"], by_node["n0017"]
     assert leaves.phases.keys() >= {"zap", "test", "production", "fabric"}
-    assert len(leaves.phases["test"]) == sum("test" in one.phases for one in repository.declared().checks.values())
+    assert len(leaves.phases["test"]) == sum("test" in one.phases for one in find_due(repository.declared()))
     assert len(leaves.phases["test"]) == len(set(leaves.phases["test"]))
     assert (leaves.is_repaired, watched.is_repaired) == (True, False)

@@ -526,7 +526,7 @@ def _group_drifting(
     """Yield the nodes that differ from their new spec, grouped by their state."""
     for group in alike:
         if group.pair.has_drift:
-            stale = staleness.find(group.key, group.pair, group.changed_fields)
+            stale = staleness.find(group)
             places: dict[tuple[str, bool], list[str]] = defaultdict(list)
             for name in group.names:
                 node_state = facts.node_states.get(name)

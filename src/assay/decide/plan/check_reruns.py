@@ -45,16 +45,24 @@ class StaleCheckFinder:
         self.removed_checks = tuple(sorted(before.checks.keys() - after.checks.keys()))
         self._known: dict[tuple[SpecPairKey, frozenset[str]], tuple[StaleCheck, ...]] = {}
 
-    def find(self, key: SpecPairKey, pair: SpecPair, changed: frozenset[str]) -> tuple[StaleCheck, ...]:
-        """Return the stale checks on nodes of a pair of specs; `changed` names other changed fields of these nodes."""
-        if (key, changed) not in self._known:
-            self._known[key, changed] = tuple(self._stale(key, pair, changed))
-        return self._known[key, changed]
+    def find(self, group: NodeGroup) -> tuple[StaleCheck, ...]:
+        """Return the stale checks on nodes of a group, of those that are due there."""
+        asked = group.key, group.changed_fields
+        if asked not in self._known:
+            self._known[asked] = tuple(self._stale(group))
+        return self._known[asked]
 
-    def _stale(self, key: SpecPairKey, pair: SpecPair, changed: frozenset[str]) -> Iterator[StaleCheck]:
-        old = self._before.fleet.profiles[key[2]]
-        new = self._after.fleet.profiles[key[3]]
-        for ident, check in self._after.checks.items():
+    def list_due(self, group: NodeGroup) -> list[CheckDeclaration]:
+        """Return the checks of the later revision for which the nodes of a group have all parts."""
+        parts = self._after.fleet.parts_of(group.names[0])
+        return [check for check in self._after.checks.values() if not check.find_lacking(parts)]
+
+    def _stale(self, group: NodeGroup) -> Iterator[StaleCheck]:
+        pair, changed = group.pair, group.changed_fields
+        old = self._before.fleet.profiles[group.key[2]]
+        new = self._after.fleet.profiles[group.key[3]]
+        for check in self.list_due(group):
+            ident = check.id
             reads = self._after.reads.get(ident, NO_READS)
             applied = [setting for setting in pair.settings if setting.how == "applied"]
             unmet = [setting for setting in applied if reads_field(check, reads, setting.field)]
@@ -130,19 +138,14 @@ def list_check_reruns(
     groups: Iterable[NodeGroup], staleness: StaleCheckFinder, after: FleetRevision, ways: Mapping[str, ServiceRoute]
 ) -> tuple[CheckRerun, ...]:
     """Return the checks to run again; `ways` holds the way out of service of every node that leaves."""
-    reruns = [
-        rerun
-        for group in groups
-        for rerun in _list_reruns_of_group(
-            group, staleness.find(group.key, group.pair, group.changed_fields), after, ways
-        )
-    ]
+    reruns = [rerun for group in groups for rerun in _list_reruns_of_group(group, staleness, after, ways)]
     return tuple(reruns)
 
 
 def _list_reruns_of_group(
-    group: NodeGroup, stale: tuple[StaleCheck, ...], after: FleetRevision, ways: Mapping[str, ServiceRoute]
+    group: NodeGroup, staleness: StaleCheckFinder, after: FleetRevision, ways: Mapping[str, ServiceRoute]
 ) -> Iterator[CheckRerun]:
+    stale = staleness.find(group)
     by_way: dict[ServiceRoute | None, list[str]] = {}
     for name in group.names:
         by_way.setdefault(ways.get(name), []).append(name)
@@ -151,7 +154,7 @@ def _list_reruns_of_group(
         phases = _group_by_phase(stale)
         reproved = list_reproved_phases(after.policy, route) if route else ()
         for phase in reproved:
-            own = [check.id for check in after.checks.values() if phase in check.phases]
+            own = [check.id for check in staleness.list_due(group) if phase in check.phases]
             phases[phase] = list(dict.fromkeys([*phases.get(phase, []), *own]))
         if stale or reproved:
             named = {phase: tuple(checks) for phase, checks in phases.items()}

@@ -36,7 +36,7 @@ UNJUDGED_FIELDS = {"kind", "name", "extends", "description", "owner", "firmware"
 RESET_ORDER: tuple[FirmwareReset, ...] = ("none", "bmc", "host", "ac")
 NO_RESET = "none"
 
-SpecPairKey = tuple[str, str, str, str, str, str, bool, bool]
+SpecPairKey = tuple[str, str, str, str, str, str, bool, bool, bool, frozenset[str]]
 
 
 @fact
@@ -125,9 +125,9 @@ class SpecPair:
 
 
 def spec_pair_key(old: Node, new: Node) -> SpecPairKey:
-    """Return the key that nodes share if the specs change them in the same way."""
-    has_bmc = (bool(old.bmc_address), bool(new.bmc_address))
-    return old.spec, new.spec, old.profile, new.profile, old.image, new.image, *has_bmc
+    """Return the key that nodes share if the specs change them in the same way, and they have the same parts."""
+    has = (bool(old.bmc_address), bool(new.bmc_address), bool(new.settings.fabric), new.settings.site_tools)
+    return old.spec, new.spec, old.profile, new.profile, old.image, new.image, *has
 
 
 def compare_spec_pairs(
