@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import boto3
@@ -21,8 +22,8 @@ CONTENT = b"an image of a BMC" * 1000
 MAY_READ = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}
 
 
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+@contextmanager
+def serve_bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Yield the URL of an object in a bucket; the keys of one who may only read it are in the environment."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "setup")
@@ -48,6 +49,12 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         requests.post(f"http://{host}:{port}/moto-api/reset", timeout=60).raise_for_status()
     finally:
         server.stop()
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with serve_bucket(monkeypatch) as url:
+        yield url
 
 
 def make_artifact(url: str) -> ImageArtifact:

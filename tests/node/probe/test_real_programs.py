@@ -1,6 +1,6 @@
 """Production's own functions start the real programs, with the words that they choose themselves.
 
-What no program of this machine can do (an adapter, a drive, most of the memory) is replaced in one word, and the test
+What no program of this machine can do (an adapter, a drive) is replaced in one word, and the test
 says which. A program that is not installed is a skip: tools/system-packages installs it.
 """
 
@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,10 +21,10 @@ import pytest
 
 from assay.node.burnin.node_tasks import EVERY_TEST
 from assay.node.load_tools.assay_load import run_battery, run_training
-from assay.node.load_tools.fio import build_verify_command, parse_fio_read, parse_fio_verify, run_nvme_read
+from assay.node.load_tools.fio import parse_fio_read, run_fio_verify, run_nvme_read, run_shared_storage
 from assay.node.load_tools.network import parse_ib_write_bw, run_front_end, run_ib_write_bw
-from assay.node.load_tools.stress_tools import parse_stress_ng, run_memory, run_stressapptest
-from assay.node.load_tools.tool_call import LoadOrder, SiteSettings, ToolOutput, call_tool
+from assay.node.load_tools.stress_tools import run_memory, run_stressapptest
+from assay.node.load_tools.tool_call import LoadOrder, SiteSettings, ToolOutput
 from assay.node.probe.devices import network_adapters, nvme
 from assay.node.probe.host import DAEMONS, PTP, read_services, read_timekeeping
 from assay.node.probe.named_settings import read_unit_settings
@@ -67,6 +68,13 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
     return call
 
 
+@pytest.fixture
+def folder_on_a_drive() -> Iterator[Path]:
+    """A folder that is not in memory: fio goes around the page cache."""
+    with tempfile.TemporaryDirectory(prefix="assay-test-", dir="/var/tmp") as folder:
+        yield Path(folder)
+
+
 def make_root(folder: Path, **files: str) -> NodeRoot:
     """A node's root with these files, `__` for a slash in their names."""
     for name, text in files.items():
@@ -81,31 +89,33 @@ def run(words: Sequence[str]) -> ToolOutput:
     return ToolOutput(words[0], done.returncode, done.stdout, done.stderr)
 
 
-def test_stressapptest_tests_memory_as_it_is_called(tmp_path: Path) -> None:
+def test_stressapptest_tests_memory_as_it_is_called() -> None:
+    """It takes the memory that production lets it take on this machine."""
     need("stressapptest", "stressapptest")
-    root = make_root(tmp_path, proc__meminfo="MemAvailable:      65536 kB\n")
-    assert run_stressapptest(root, LoadOrder(2)) == {"errors": {"value": 0}}
+    assert run_stressapptest(NodeRoot(), LoadOrder(1)) == {"errors": {"value": 0}}
 
 
-def test_stress_ng_takes_the_words_that_it_is_called_with(record: Record) -> None:
-    """Only the sizes are others: a test must not take most of this machine's memory."""
+def test_stress_ng_verifies_memory_as_it_is_called() -> None:
     need("stress-ng", "stress-ng")
-    (words,) = [words for words in record("stress-ng", run_memory, NodeRoot(), LoadOrder(1)) if "--vm" in words]
-    small = [
-        "8M" if option in ("--vm-bytes", "-m") else "1" if option == "--vm" else word
-        for option, word in zip(["", *words], words, strict=False)
-    ]
-    output = run(["stress-ng", *small])
-    assert "successful run completed" in output.text
-    assert parse_stress_ng(output) == {"errors": {"value": 0}}
-    assert "unrecognized option" in run(["stress-ng", *small, "--no-such-option"]).text
+    assert run_memory(NodeRoot(), LoadOrder(5)) == {"errors": {"value": 0}}
 
 
-def test_fio_verifies_around_the_page_cache_as_it_is_called(tmp_path: Path) -> None:
-    """Only the size is another."""
+def test_fio_verifies_around_the_page_cache_as_it_is_called(folder_on_a_drive: Path) -> None:
     need("fio", "fio")
-    leaf = call_tool(build_verify_command(str(tmp_path / "scratch"), "4M"), LoadOrder(20), parse_fio_verify)
-    assert leaf == {"intact": {"value": True}, "verified_gb": {"value": 0.004}}
+    leaf = run_fio_verify(NodeRoot(), LoadOrder(300, site=SiteSettings(scratch=str(folder_on_a_drive))))
+    assert leaf == {"intact": {"value": True}, "verified_gb": {"value": 1.074}}
+    assert list(folder_on_a_drive.iterdir()) == [], "it leaves nothing behind"
+
+
+def test_shared_storage_is_written_and_read_by_the_real_fio(tmp_path: Path, folder_on_a_drive: Path) -> None:
+    """Only what the node says of its mounts is not so."""
+    need("fio", "fio")
+    root = make_root(tmp_path, proc__mounts="/dev/md0 / ext4 rw 0 0\nfiler:/x /shared nfs4 rw 0 0\n")
+    (tmp_path / "root/shared").symlink_to(folder_on_a_drive)
+    leaf = run_shared_storage(root, LoadOrder(300, site=SiteSettings(storage="/shared")))
+    assert (leaf["intact"], leaf["verified_gb"]) == ({"value": True}, {"value": 1.074})
+    assert leaf["write_mb_s"]["value"] > 0 < leaf["read_mb_s"]["value"]
+    assert list(folder_on_a_drive.iterdir()) == [], "it leaves nothing behind"
 
 
 def test_fio_reads_a_drive_as_it_is_called(record: Record, tmp_path: Path) -> None:
