@@ -1,8 +1,9 @@
-"""Finds the sentences that promise a time, a size, a share, a bound or a default: in pages, help and policy texts.
+"""Finds the sentences that promise a time, a size, a share, a bound, a default or an effect: in pages, help, policies.
 
 Such a sentence has a number with a unit, such as `5 minutes`, `four hours`, `64 MiB` or `93 %`; a bound, such as
-`at most 500` or `within two`; or one of the words `by default`, `never` and `always`. A cell of a table is a sentence.
-What stands in fences (samples) is none: tests type it.
+`at most 500` or `within two`; one of the words `by default`, `never` and `always`; or an effect that people rely on:
+what assay does to a node or to what it recorded (`assay cordons`, `is withdrawn`), what is refused or told, and what
+stays. A cell of a table is a sentence. What stands in fences (samples) is none: tests type it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ PROMISE = re.compile(
     r"|(?<![\w.-])\d+(ms|s|m|h|d)\b"
     rf"|\b(at (most|least)|more than|fewer than|less than|no longer than|up to|beyond) {NUMBER}\b"
     rf"|\bwithin {NUMBER}\b"
-    r"|\b(by default|never|always)\b",
+    r"|\b(by default|never|always)\b"
+    r"|\bassay (also |first )?(cordons|drains|withdraws|removes|deletes|erases|wipes|undoes|opens|leaves)\b"
+    r"|\b(assay|plan|command|lab|it) (then )?refuses\b"
+    r"|\b(is|are) (refused|told|withdrawn|undone|erased|wiped|deleted|revoked|cordoned)\b"
+    r"|\bstays?( (in|out|as|free|there|deleted|closed|chosen|valid|while)\b|[.,;:]|$)"
+    r"|\bdoes not (restart|act|open|move|wipe)\b",
     re.IGNORECASE,
 )
 OF_DEVELOPERS = {"ARCHITECTURE.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md"}

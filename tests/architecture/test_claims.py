@@ -80,14 +80,25 @@ def test_no_row_says_the_same_twice_and_few_are_refused() -> None:
 @pytest.mark.parametrize(
     "text",
     ["It waits 5 minutes.", "It takes 64 MiB.", "At most three are lost.", "By default, it acts.", "It never acts.",
-     "It ends within a second.", "93 % pass.", "Keep it for 3d.", "Loaded for a day."],
+     "It ends within a second.", "93 % pass.", "Keep it for 3d.", "Loaded for a day.",
+     "Then assay cordons the node.", "Its drives are wiped.", "A tag is refused.", "Its order is withdrawn.",
+     "What you wrote stays.", "It does not act."],
 )  # fmt: skip
 def test_a_planted_promise_is_found(text: str) -> None:
     assert PROMISE.search(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["It has two nodes.", "See page 3.", "The week's work.", "The fleet of 20 nodes is virtual."]
+    "text",
+    [
+        "It has two nodes.",
+        "See page 3.",
+        "The week's work.",
+        "The fleet of 20 nodes is virtual.",
+        "Delete it.",
+        "A person cordons the node.",
+        "who stays on call",
+    ],
 )
 def test_what_promises_nothing_is_not_found(text: str) -> None:
     assert not PROMISE.search(text)

@@ -107,8 +107,13 @@ def test_a_named_node_gets_a_fault_with_its_evidence_and_the_next_search_ends_it
     assert faults(idle_desk) == [("fault", "n0003", "collective.node.slow")]
     [fault] = idle_desk.ledger.entries(kinds=["fault"])
     assert "of the median" in fault.body["detail"]
-    assert (idle_desk.home.parent / fault.body["detail"].rpartition("; ")[2]).is_file(), "the results are there"
+    results = idle_desk.home.parent / fault.body["detail"].rpartition("; ")[2]
+    assert results.is_file(), "the results are there"
+    for day in range(1, 31):
+        (results.parent / f"202001{day:02}T030000.jsonl").touch()
     searched(planted(idle_desk))
+    assert len(list(results.parent.glob("*.jsonl"))) == 20
+    assert results.is_file(), "the oldest went"
     assert faults(idle_desk)[-1][:2] == ("fault.cleared", "n0003")
 
 

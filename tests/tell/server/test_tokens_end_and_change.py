@@ -130,3 +130,13 @@ def test_a_certificate_that_cannot_be_read_is_reported_and_the_one_before_it_sta
     assert site.log("serve").count(said) == 1
     assert served_certificate(site) == before
     assert site.post("n0003", BODY)[0] == 200
+
+
+def test_a_fleet_with_an_error_keeps_the_tokens_that_were_good_before(site):
+    declare(site, {"sha256": digest(OLD)})
+    site.serve()
+    assert site.post("n0003", BODY, OLD)[0] == 200
+    (site.fleet / "inventory/agents.yml").write_text("h100-a: [no, inventory]\n")
+    site.wait_for(lambda: "inventory/agents.yml" in site.log("serve"), "the server tells the error")
+    assert site.post("n0003", BODY, OLD)[0] == 200
+    assert site.post("n0003", BODY, NEW)[0] == 401
