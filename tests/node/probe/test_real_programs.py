@@ -227,7 +227,9 @@ QUESTIONS = {command[0]: command for command in (*(command for command, _ in DAE
         ("pmc", "linuxptp", "GET CURRENT_DATA_SET"),
     ],
 )
-def test_a_program_takes_the_question_about_time(tool: str, package: str, said: str) -> None:
+def test_a_program_takes_the_question_about_time(
+    tool: str, package: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It comes to its daemon, which does not run here; an option that it does not have is told in other words."""
     need(tool, package)
     if tool == "timedatectl" and Path("/run/systemd/system").exists():
@@ -235,6 +237,10 @@ def test_a_program_takes_the_question_about_time(tool: str, package: str, said: 
     program, *words = QUESTIONS[tool]
     assert said in run([program, *words]).text
     assert said not in run([program, "--no-such-option", *words]).text
+    (tmp_path / tool).symlink_to(shutil.which(tool, path=SYSTEM_PATH) or "")
+    monkeypatch.setenv("PATH", str(tmp_path))  # no other is there, so production asks this one
+    answer = str(read_timekeeping(NodeRoot())["ptp" if tool == "pmc" else "sync"]())
+    assert "ptp4l does not answer" in answer if tool == "pmc" else f"{tool}: " in answer
 
 
 def test_systemctl_takes_the_questions_and_says_that_no_systemd_runs() -> None:
