@@ -14,6 +14,7 @@ from assay.validate.collectives.judging import PairObservation, SpeedRule
 from assay.validate.collectives.report import build_report
 from assay.validate.collectives.results import PairResult, PairVerdict
 from assay.validate.collectives.search import CollectiveSearch
+from bench.congestion import World, report_on
 from tests.validate.collectives.searched_fabrics import fabric_of
 
 
@@ -86,3 +87,37 @@ def test_an_open_part_goes_on_alone_until_it_is_decided(later: str) -> None:
     assert ended[6:], "four slow runs of six are no verdict in this traffic, and not nothing"
     report = build_report(fabric, search.nodes, results, search.rule)
     assert [one.part.name for one in report.named] == (["n103"] if later == "slow" else [])
+
+
+def test_a_named_uplink_accuses_no_node() -> None:
+    """In traffic of 5 %, what is slow beside a slow uplink leaves next to no node of 1,280 named or open."""
+    named, accused = 0, 0
+    for seed in range(20):
+        world = World(64, "scattered", random.Random(f"an uplink {seed}"))
+        world.faults[uplink := world.draw_uplink()] = 0.7
+        report = report_on(world)
+        named += uplink in {each.part.name for each in report.named}
+        suspects = [part for case in report.undecided for part in case.suspects]
+        accused += sum(part.kind == "node" for part in (*(each.part for each in report.named), *suspects))
+    assert named >= 19
+    assert accused <= 13, "one in a hundred"
+
+
+def see(name: str, a: str, b: str, verdict: PairVerdict, *links: FabricPart) -> PairObservation:
+    return PairObservation(name, (a, b), verdict, (FabricPart("node", a), FabricPart("node", b), *links))
+
+
+def test_a_node_that_hung_over_a_hung_uplink_and_was_slow_once_is_not_named_for_it() -> None:
+    uplink = FabricPart("uplink", "leaf3[6]")
+    own = [
+        see("M1", "n6", "x1", "hung", uplink),
+        see("M2", "n6", "x2", "hung", uplink),
+        see("M3", "n6", "p0", "slow"),
+        *(see(f"C{at}", "n6", f"p{at}", "good") for at in (1, 2, 3)),
+    ]
+    rest = [
+        see(f"M{turn}", f"a{at}", f"b{(at + 7 * turn) % 60}", "slow" if (at + turn) % 12 == 0 else "good")
+        for turn in (1, 2, 3)
+        for at in range(60)
+    ]
+    assert [each.part for each in explain([*own, *rest]).faulty] == [uplink]

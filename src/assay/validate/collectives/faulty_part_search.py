@@ -2,7 +2,8 @@
 
 A part is faulty if it was in two bad pairs at least that nobody else explains, and these were wrong, hung or died, or
 are most of its pairs, or three of them and almost half. Slow pairs count only beyond what other traffic explains
-(`congestion.py`). The part in most bad pairs is taken first. Its pairs then tell nothing about their other parts.
+(`congestion.py`). The part in most bad pairs is taken first. Its pairs then tell nothing about their other parts. What
+is left of bad pairs is `by_traffic` for a part that was good twice as often, and no worse than sound parts are.
 
 Where each rail is measured apart, a node that is bad in some of its runs looks like several bad adapters. If these are
 two at least, and a third of its rails, its bad pairs count against the node.
@@ -46,12 +47,14 @@ class FaultyPart:
 class PairExplanation:
     """The faulty parts, and the bad observations that none of them explains.
 
-    `doubtful` parts are in such observations, and other traffic explains them almost, but not well.
+    `doubtful` parts are in such observations, and other traffic explains them almost, but not well; it explains what is
+    left of the parts `by_traffic`.
     """
 
     faulty: tuple[FaultyPart, ...]
     unexplained: tuple[PairObservation, ...]
     doubtful: tuple[FaultyPart, ...] = ()
+    by_traffic: frozenset[FabricPart] = frozenset()
 
 
 def explain(observations: Sequence[PairObservation]) -> PairExplanation:
@@ -75,14 +78,17 @@ def explain(observations: Sequence[PairObservation]) -> PairExplanation:
         candidates = [part for part, by_chance in suspicious.items() if by_chance <= MOST_BY_CHANCE]
         if not candidates:
             break
-        chosen, rivals = _choose(candidates, open_tests, bad, observations)
+        chosen, rivals = _choose(candidates, open_tests, bad, observations, traffic)
         faulty.append(describe(chosen, rivals))
         explained = open_tests[chosen] & bad
         bad -= explained
         for numbers in open_tests.values():
             numbers.difference_update(explained)
     doubtful = tuple(describe(part) for part, count in suspicious.items() if count <= OPEN_BY_CHANCE)
-    return PairExplanation(tuple(faulty), tuple(observations[number] for number in sorted(bad)), doubtful)
+    unexplained = tuple(observations[number] for number in sorted(bad))
+    left = {part for observation in unexplained for part in observation.parts}
+    sound = frozenset(part for part in left if _is_by_traffic(open_tests[part], bad, observations, traffic))
+    return PairExplanation(tuple(faulty), unexplained, doubtful, sound)
 
 
 def _index_suspected_parts(observations: Sequence[PairObservation]) -> Mapping[FabricPart, set[int]]:
@@ -113,17 +119,31 @@ def _is_suspicious(numbers: Collection[int], bad: set[int], observations: Sequen
     return len(own) >= MIN_BAD and (hard >= MIN_BAD or len(own) >= share * len(numbers))
 
 
+def _is_by_traffic(numbers: set[int], bad: set[int], observations: Sequence[PairObservation], traffic: Traffic) -> bool:
+    own = numbers & bad
+    is_rare = 3 * len(own) <= len(numbers) and not any(observations[number].verdict in HARD for number in own)
+    return is_rare and traffic.count_by_chance(numbers) > OPEN_BY_CHANCE
+
+
 def _choose(
     candidates: Sequence[FabricPart],
     tests: Mapping[FabricPart, set[int]],
     bad: set[int],
     observations: Sequence[PairObservation],
+    traffic: Traffic,
 ) -> tuple[FabricPart, tuple[FabricPart, ...]]:
-    """Return the part in most bad pairs, and its rivals: faulty parts in exactly the same bad pairs, and as likely."""
+    """Return the part in most bad pairs, and its rivals: faulty parts in exactly the same bad pairs, and as likely.
+
+    Slow pairs do not count beside those that hung, died or were wrong, where other traffic explains them.
+    """
 
     def rank(part: FabricPart) -> tuple[int, bool, int, str]:
         own = tests[part] & bad
-        return -len(own), _is_unlikely(part, own, tests[part], observations), KIND_ORDER[part.kind], part.name
+        hard = {number for number in own if observations[number].verdict in HARD}
+        counted = own
+        if hard and hard < own and traffic.count_by_chance(tests[part] - hard) > MOST_BY_CHANCE:
+            counted = hard
+        return -len(counted), _is_unlikely(part, own, tests[part], observations), KIND_ORDER[part.kind], part.name
 
     chosen = min(candidates, key=rank)
     explained = tests[chosen] & bad

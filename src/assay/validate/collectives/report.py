@@ -307,7 +307,8 @@ def _sort_unexplained(
         if id(observation) in open_pairs:
             continue
         number = numbers[observation.round, observation.pair, observation.rail]
-        untested = tuple(part for part in observation.parts if not any(later > number for later in good_after[part]))
+        open_parts = [part for part in observation.parts if part not in explanation.by_traffic]
+        untested = tuple(part for part in open_parts if not any(later > number for later in good_after[part]))
         if untested:
             names = ", ".join(part.name for part in untested)
             reason = f"the pair was bad once, and no later pair was good with {names}"
