@@ -16,6 +16,7 @@ from itertools import chain
 from assay.model.text.lists import fold_names, format_count, format_list
 from assay.validate.active.transfer_suspects import (
     HOST,
+    SWITCH,
     Suspicion,
     Transfer,
     describe_parts,
@@ -147,7 +148,7 @@ class _TransferUnits:
                 self.results[unit.name] = (
                     result,
                     {
-                        place: replace(role, is_wrong=unit.digests[place] != result.expected)
+                        place: replace(role, is_wrong=unit.digests[place] != result.expected, unit=unit.name)
                         for place, role in given.items()
                     },
                 )
@@ -178,12 +179,13 @@ class _TransferUnits:
 
     def _leave_open(self, verdict: UnitVerdict, left: Sequence[Transfer], suspicion: Suspicion) -> UnitVerdict:
         every = (*suspicion.guilty, *suspicion.suspects)
-        parts = [part for part in every if any(part <= transfer.through for transfer in left)]
+        between = SWITCH if any(HOST not in transfer.through for transfer in left) else frozenset()
+        parts = [part for part in every if any(part <= transfer.through | between for transfer in left)]
         names = {place: f"gpu{device.index}" for place, device in enumerate(self._devices)}
         receivers = format_list((names[each.receiver] for each in left), 8)
         can_be = "can be guilty" if len(parts) > 1 else "explains it alone"
         doubt = f"{receivers} received what is wrong: {describe_parts(parts, names)} {can_be}"
-        suspects = {place for part in parts for place in part if place != HOST} or {each.receiver for each in left}
+        suspects = {place for part in parts for place in part if place >= 0} or {each.receiver for each in left}
         return replace(verdict, undecided=doubt, suspects=tuple(sorted(suspects)))
 
 

@@ -4,7 +4,8 @@ A wrong piece proves that its sender, its receiver, or something on the way spoi
 takes part may have passed the piece on, on a path that nobody knows. A part explains all wrong pieces if each of them
 went through it: then no second fault is needed. Of the explanations, those count under which the wrong copies could
 well have been these and no others: a sender that spoils what it sends would hardly meet the same receiver ten times.
-Copies of all pairs, in both directions, leave one explanation; while two are left, all their parts are suspects.
+Copies of all pairs, in both directions, leave one explanation; while two are left, all their parts are suspects. What
+connects all devices, such as NVLink switches, is one of them until it would hardly have hit one device so often.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from math import comb, log
 
 HOST = -1
 """Stands among the devices for the host: its memory, and its side of the bus."""
+SWITCH = frozenset({-2})
+"""The part that all transfers between devices go through."""
 IMPLAUSIBLE = log(1000)
 """An explanation that is so many times less likely than the best one is none."""
 SHARED_STEPS = ("train.data-parallel", "train.tensor-parallel")
@@ -26,12 +29,16 @@ Part = frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What one device received. `sender`: of a copy, which nobody else handles; None if any of `through` may have."""
+    """What one device received. `sender`: of a copy, which nobody else handles; None if any of `through` may have.
+
+    `unit`: those of one collective have the same.
+    """
 
     sender: int | None
     receiver: int
     through: frozenset[int]
     is_wrong: bool = False
+    unit: tuple[str, ...] = ()
 
     @property
     def is_direct(self) -> bool:
@@ -49,7 +56,7 @@ class Suspicion:
     @property
     def guilty_devices(self) -> frozenset[int]:
         """The devices among the guilty parts."""
-        return frozenset(place for part in self.guilty if len(part) == 1 for place in part if place != HOST)
+        return frozenset(place for part in self.guilty if len(part) == 1 for place in part if place >= 0)
 
 
 def find_suspects(transfers: Sequence[Transfer], known: Iterable[int] = ()) -> Suspicion:
@@ -62,22 +69,44 @@ def find_suspects(transfers: Sequence[Transfer], known: Iterable[int] = ()) -> S
     direct = _mask(transfer.is_direct for transfer in rest)
     ways = list(_list_explanations(rest, direct, wrong))
     whole = [(frozenset({part}), covered) for part, covered in ways if not wrong & ~covered]
+    tried = len(ways)
     if not whole:
+        tried = comb(len(ways), 2)
         whole = [
             (frozenset({first, second}), covered | more)
             for (first, covered), (second, more) in combinations(ways, 2)
             if first != second and not wrong & ~(covered | more)
         ]
-    if not whole:  # three faults at once: nobody is told from the others
-        through = frozenset.union(*(transfer.through for transfer in rest if transfer.is_wrong))
-        return Suspicion(suspects=frozenset(frozenset({place}) for place in through))
     # how much it surprises that, of the transfers that a part spoils at times, just these are wrong: by the number of
-    # ways to choose so many of them
-    seen = (wrong & direct).bit_count()
-    surprise = [log(comb((covered & direct).bit_count(), seen) or 1) for _, covered in whole]
-    likely = [parts for (parts, _), at in zip(whole, surprise, strict=True) if at <= min(surprise) + IMPLAUSIBLE]
+    # ways to choose so many of them; of copies, and of collectives that leave devices out
+    kinds = (direct, _mask_partial(rest))
+
+    def surprise(covered: int) -> float:
+        return sum(log(comb((covered & kind).bit_count(), (wrong & kind).bit_count()) or 1) for kind in kinds)
+
+    surprises = [(parts, surprise(covered)) for parts, covered in whole]
+    between = _mask(HOST not in transfer.through and len(transfer.through) > 1 for transfer in rest)
+    if not wrong & ~between:  # of so many parts that were tried, some fit by chance
+        surprises.append((frozenset({SWITCH}), surprise(between) - log(max(tried, 1))))
+    least = min((at for _, at in surprises), default=0.0)
+    likely = [parts for parts, at in surprises if at <= least + IMPLAUSIBLE]
+    if likely in ([], [{SWITCH}]):  # or three faults at once: nobody is told from the others
+        through = frozenset.union(*(transfer.through for transfer in rest if transfer.is_wrong))
+        return Suspicion(suspects=frozenset(frozenset({place}) for place in through).union(*likely))
     guilty = frozenset.intersection(*likely)
     return Suspicion(guilty, frozenset.union(*likely) - guilty)
+
+
+def _mask_partial(transfers: Sequence[Transfer]) -> int:
+    """Return one transfer of each collective that leaves a device out, a wrong one where there is any."""
+    most = max(len(transfer.through) for transfer in transfers)
+    chosen: dict[object, int] = {}
+    for number, transfer in enumerate(transfers):
+        is_partial = not transfer.is_direct and 1 < len(transfer.through) < most
+        if is_partial and (transfer.is_wrong or transfer.unit not in chosen):
+            chosen[transfer.unit] = number
+    representatives = {*chosen.values()}
+    return _mask(number in representatives for number in range(len(transfers)))
 
 
 def _list_explanations(transfers: Sequence[Transfer], direct: int, wrong: int) -> Iterator[tuple[Part, int]]:
@@ -112,16 +141,19 @@ def read_roles(test: str, place: int, devices: int) -> Transfer | None:
     everyone = frozenset(range(devices))
     if family == "collective" and detail.startswith("without."):
         alone = frozenset({int(detail.rpartition(".")[2])})
-        return Transfer(None, place, alone if place in alone else everyone - alone)
-    return Transfer(None, place, everyone) if family == "collective" or test in SHARED_STEPS else None
+        return Transfer(None, place, alone if place in alone else everyone - alone, unit=(test,))
+    return Transfer(None, place, everyone, unit=(test,)) if family == "collective" or test in SHARED_STEPS else None
 
 
 def describe_parts(parts: Iterable[Part], names: Mapping[int, str]) -> str:
-    """Return the names of parts: devices first, then the ways between them."""
+    """Return the names of parts: devices first, then the ways between them, then what connects all."""
     known = {HOST: "the host", **names}
     ordered = sorted(parts, key=lambda part: (len(part), sorted(part)))
-    devices = [known[place] for part in ordered if len(part) == 1 for place in part]
+    devices = [known[place] for part in ordered if len(part) == 1 for place in part if place in known]
     ways = [" and ".join(known[place] for place in sorted(part)) for part in ordered if len(part) == 2]
     if len(ways) > 1:
-        return f"{', '.join(devices)}, or a way between two of them" if devices else f"a way: {'; '.join(ways)}"
-    return ", or ".join(filter(None, [", ".join(devices), *(f"the way between {way}" for way in ways)]))
+        between = ["a way between two of them" if devices else f"a way: {'; '.join(ways)}"]
+    else:
+        between = [f"the way between {way}" for way in ways]
+    switch = "what connects all GPUs" if SWITCH in ordered else ""
+    return ", or ".join(filter(None, [", ".join(devices), *between, switch]))
