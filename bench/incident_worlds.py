@@ -27,7 +27,10 @@ from assay.model.timestamps import format_time
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 LOST = 0.1
-"""The share of symptoms that nobody sees: a BMC's log that is full, a check that was not due."""
+"""The share of symptoms that nobody sees: a BMC's log that is full, a check that was not due.
+
+What several causes of a node have in common is one reading, such as the summary of its BMC: seen of all, or of none.
+"""
 SECONDS = {"line": (0, 2), "event": (0, 60), "check": (0, 3600), "later": (600, 7200)}
 """When a symptom is seen, after the cause."""
 KINDS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("incident_kinds.yaml").read_text())
@@ -46,7 +49,7 @@ def make_world(catalog: FaultCatalog, seed: int, nodes: int, *, apart: bool = Fa
     chance, number, world = random.Random(seed), 0, World([], {})  # noqa: S311 — repeatable
     for place in range(nodes):
         name, faults = f"n{place:04}", dict[tuple[str, str], FaultRecord]()
-        planted = list[tuple[str, str]]()
+        planted, lost = list[tuple[str, str]](), dict[tuple[str, str], bool]()
         for _ in range(chance.randint(1, 5) if chance.random() < 0.3 else 1):
             kind, part = chance.choice(sorted(KINDS)), chance.randrange(8)
             own = KINDS[kind].get("part", "").format(n=part)
@@ -56,7 +59,7 @@ def make_world(catalog: FaultCatalog, seed: int, nodes: int, *, apart: bool = Fa
             planted.append((like, own))
             number += 1
             at = START + timedelta(hours=chance.uniform(0, 200) if apart else 0, seconds=chance.uniform(0, 1800))
-            for fault in _show(chance, catalog, name, kind, part, at):
+            for fault in _show(chance, catalog, name, kind, part, at, lost):
                 known = faults.setdefault(
                     (fault.fault_class, fault.subject), replace(fault, id=f"f{number}-{len(faults)}")
                 )
@@ -66,9 +69,15 @@ def make_world(catalog: FaultCatalog, seed: int, nodes: int, *, apart: bool = Fa
 
 
 def _show(
-    chance: random.Random, catalog: FaultCatalog, node: str, kind: str, number: int, at: datetime
+    chance: random.Random,
+    catalog: FaultCatalog,
+    node: str,
+    kind: str,
+    number: int,
+    at: datetime,
+    lost: dict[tuple[str, str], bool],
 ) -> list[FaultRecord]:
-    """Return what a cause shows. Something of it is always seen."""
+    """Return what a cause shows. Something of it is always seen. `lost` is kept for the node."""
     every: list[FaultRecord] = []
     for name, place, when in KINDS[kind]["shows"]:
         parts = [place.replace("*", str(each)) for each in range(8)] if "*" in place else [place.format(n=number)]
@@ -79,8 +88,11 @@ def _show(
                 "", name, f"a/{node}/{part}".rstrip("/"), treatment.severity, treatment.blame, treatment.remedy,
                 1, seen, seen, f"{name} of {kind}", arrived_at=seen,
             ))  # fmt: skip
-    left = [fault for fault in every if chance.random() > LOST]
-    return left or [chance.choice(every)]
+    for fault in every:
+        lost.setdefault((fault.fault_class, fault.subject), chance.random() < LOST)
+    left = [fault for fault in every if not lost[fault.fault_class, fault.subject]] or [chance.choice(every)]
+    lost.update({(fault.fault_class, fault.subject): False for fault in left})
+    return left
 
 
 @dataclass(frozen=True)
