@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from assay.adapters.scheduler import CustomerJob
+from assay.decide.state.service_absences import list_fleet_absences
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.customers import FaultCustomerWords, StateCustomerWords
@@ -100,7 +101,7 @@ class Story:
         ended = {entry.body["effect"] for entry in intents if entry.body["before"].get("jobs")}
         return CustomerSituation(
             paper.story("n1"),
-            [*paper.stories().values()],
+            list_fleet_absences([policy or paper.policy], paper.stories().values()),
             policy or paper.policy,
             paper.catalog,
             paper.now,
@@ -495,7 +496,7 @@ def test_a_policy_and_a_catalogue_without_words_are_told_in_general_ones(story, 
 def test_without_a_policy_or_a_catalogue_the_answer_is_general(story):
     a_gpu_fails_and_no_job_was_running(story)
     state = story.paper.story("n1")
-    told = explain_to_customer(CustomerSituation(state, [state], None, None, story.paper.now))
+    told = explain_to_customer(CustomerSituation(state, [], None, None, story.paper.now))
     assert told.means == "The node takes no new jobs."
     assert told.back == "When it is back is not known yet: the work on it must be finished first."
 

@@ -9,9 +9,12 @@ import pytest
 
 from assay.act.tickets.desired_tickets import list_desired_tickets
 from assay.decide.moves.decide import decide
+from assay.decide.state.service_absences import list_fleet_absences
 from assay.ledger.store import Ledger
 from assay.model.facts import to_json
 from assay.model.specs.node_settings import PoolCapacity
+from assay.model.timestamps import format_minute
+from assay.tell.views.expected_return import describe_return
 from assay.tell.views.listings import summarize_node, summarize_pools
 from assay.tell.views.pool_delivery import list_pool_deliveries
 from tests.decide.conftest import Paper, catalog, policy, profiles  # noqa: F401
@@ -68,6 +71,10 @@ def test_without_a_spare_the_pool_says_what_lacks_and_until_when_and_has_one_tic
     assert (delivery.missing, delivery.lacking, delivery.spares) == (1, 1, 0)
     # by the policy's deadlines: triage 72 h, seatrial 24, zap 6, test 48
     assert delivery.describe().endswith("1 lack, without a spare: enough should be back on 2026-11-27")
+    absences = list_fleet_absences([paper.policy], paper.stories().values())
+    first = min(away.expected for away in delivery.away)
+    told = [describe_return(paper.story(each.node), paper.policy, absences, paper.now) for each in delivery.away]
+    assert any(f"by {format_minute(first)} if every step keeps to its time" in sentence for sentence in told)
     snapshot = replace(paper.situation(), capacities=CAPACITIES)
     [ticket] = [each for each in list_desired_tickets(snapshot, (), {}) if each.key.startswith("capacity/")]
     assert ticket.title == "1 of 2 nodes of pool a serve, and no spare is left"

@@ -29,7 +29,7 @@ from assay.decide.moves.proposals import (
     list_disturbing_actions,
 )
 from assay.decide.moves.remedy_ladder import is_flapping
-from assay.decide.moves.replacements import judge_pools, list_returns
+from assay.decide.moves.replacements import judge_pools
 from assay.decide.moves.required_checks import (
     describe_missing_burn_in,
     find_burn_in_of_stay,
@@ -42,6 +42,7 @@ from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.lemon_score import compute_lemon_score
 from assay.decide.state.node_state import is_before
 from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.decide.state.service_absences import list_fleet_absences
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.model.decision import FLAPPING_RULE, PAPERWORK, REPAIR_ACTIONS, WIPE
@@ -326,7 +327,7 @@ def _shortfall_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
         away = [views[absent.state.node] for absent in (*standing.overdue, *standing.awaited)]
         if not standing.is_short or not away or "ticket" not in away[0].profile.actions:
             continue
-        expected = standing.expect_enough(snapshot.policy, list_returns(snapshot.policy, states), snapshot.now)
+        expected = standing.expect_enough(snapshot.policy, list_fleet_absences([snapshot.policy], states), snapshot.now)
         day = f"expected to be enough again on {expected:%Y-%m-%d}" if expected else "when that ends is not known"
         yield Ticket(
             **_make_identity(f"{CAPACITY_TICKET_KIND}/{standing.pool}"),

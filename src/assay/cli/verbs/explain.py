@@ -13,6 +13,7 @@ from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.workspace import Workspace, pick_node_state
+from assay.decide.state.service_absences import list_fleet_absences
 from assay.model.errors import AssayError
 from assay.model.facts import from_json
 from assay.model.timestamps import format_ago, format_minute, format_second
@@ -155,7 +156,9 @@ def explain(
     states = workspace.read_node_states()
     state = pick_node_state(workspace, states, node)
     if reader == "customer":
-        _show(explain_to_customer(read_customer_situation(workspace, states, state)), form, workspace.clock.now())
+        absences = list_fleet_absences(workspace.fleet.policies.values(), states)
+        situation = read_customer_situation(workspace, absences, state)
+        _show(explain_to_customer(situation), form, workspace.clock.now())
     else:
         answer = explain_node(workspace, state, last)
         _show(answer, form, workspace.clock.now(), format_burn_in(state), is_full=is_full)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from assay.decide.moves.cordons import map_rack_rules
 from assay.decide.moves.proposals import Proposal, find_respected_cordon
@@ -18,7 +18,7 @@ from assay.decide.moves.proposed_exits import make_phase_cause
 from assay.decide.moves.required_checks import are_entry_actions_verified, judge_state_requirements
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.service_absences import ServiceAbsence, estimate_absence, list_absences
+from assay.decide.state.service_absences import ServiceAbsence, expect_return, list_absences
 from assay.model.decision import (
     PERSON_RULE,
     REPLACEMENT_RULE,
@@ -72,11 +72,12 @@ class PoolStanding:
         return self.wanted > len(self.spares)
 
     def expect_enough(
-        self, policy: LifecyclePolicy, returns: Collection[ServiceAbsence], now: datetime
+        self, policy: LifecyclePolicy, absences: Collection[ServiceAbsence], now: datetime
     ) -> datetime | None:
         """Return when so many nodes should be back that no spare is lacking, None if nothing tells."""
         away = (*self.awaited, *self.overdue, *self.replaced)
-        expected = sorted(at for absent in away if (at := expect_return(policy, absent, returns, now)))
+        times = (expect_return(policy, absent.state, absences, now).find_next(now) for absent in away)
+        expected = sorted(at for at in times if at)
         lacking = self.missing - len(self.spares)
         return expected[lacking - 1] if 0 < lacking <= len(expected) else None
 
@@ -143,37 +144,6 @@ def _is_overdue(policy: LifecyclePolicy, absent: AbsentNode, now: datetime) -> b
         return declared.final
     after = declared.replace_after_hours
     return after is not None and now - absent.since >= hours(after)
-
-
-def list_returns(policy: LifecyclePolicy, states: Iterable[NodeState]) -> list[ServiceAbsence]:
-    """Return the absences that have ended, of all nodes: what is expected goes by them."""
-    serving = policy.states_in_service | {policy.spare_state}
-    return [past for state in states for past in list_absences(state, serving) if past.ended_at]
-
-
-def expect_return(
-    policy: LifecyclePolicy, absent: AbsentNode, returns: Collection[ServiceAbsence], now: datetime
-) -> datetime | None:
-    """Return when a node should be back: as long as others took, else by the policy's deadlines if each step passes.
-
-    `returns` are those of `list_returns`.
-    """
-    state = absent.state
-    history = list_absences(state, policy.states_in_service | {policy.spare_state})[-1]
-    gone = {name for name, declared in policy.states.items() if declared.final}
-    estimate = estimate_absence(returns, history.first_state, state.state, gone, now)
-    spans = (estimate.half, estimate.most) if estimate else ()
-    if known := [absent.since + span for span in spans if span and absent.since + span > now]:
-        return known[0]
-    total, seen, here = timedelta(), set[str](), state.state
-    while not policy.is_in_service(here):
-        declared = policy.states[here]
-        if declared.deadline is None or here in seen:
-            return None
-        seen.add(here)
-        total += hours(declared.deadline.hours)
-        here = declared.pass_to or declared.certified_to or here
-    return max(now, parse_time(state.since) + total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from assay.decide.state.node_state import NodeState, TransitionRecord
-from assay.model.timestamps import parse_time
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.timestamps import hours, parse_time
 
 MIN_RETURNS = 5
 """An estimate needs at least so many nodes that came back."""
@@ -44,6 +45,25 @@ class AbsenceEstimate:
     most: timedelta | None
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedReturn:
+    """When a node should be back: by what earlier absences took, else by the policy's deadlines if each step passes.
+
+    The times are None where nothing tells. They may have passed: then this absence takes longer. `has_people`: people
+    take a step of what is planned.
+    """
+
+    estimate: AbsenceEstimate | None
+    half: datetime | None
+    most: datetime | None
+    planned: datetime | None
+    has_people: bool
+
+    def find_next(self, now: datetime) -> datetime | None:
+        """Return the first of these times that has not passed."""
+        return next((at for at in (self.half, self.most, self.planned) if at and at > now), None)
+
+
 def list_absences(node_state: NodeState, in_service: Collection[str]) -> list[ServiceAbsence]:
     """Return when a node was out of service, oldest first. A time before it first served does not count."""
     absences: list[ServiceAbsence] = []
@@ -57,6 +77,47 @@ def list_absences(node_state: NodeState, in_service: Collection[str]) -> list[Se
     if moves:
         absences.append(ServiceAbsence(parse_time(moves[0].at), tuple(moves), None))
     return absences
+
+
+def list_fleet_absences(policies: Collection[LifecyclePolicy], states: Iterable[NodeState]) -> list[ServiceAbsence]:
+    """Return the absences of all nodes. A spare could serve: it is back."""
+    back = {name for policy in policies for name in (*policy.states_in_service, policy.spare_state)}
+    return [past for state in states for past in list_absences(state, back)]
+
+
+def expect_return(
+    policy: LifecyclePolicy, state: NodeState, absences: Iterable[ServiceAbsence], now: datetime
+) -> ExpectedReturn:
+    """Return when a node should be back that is out, or about to leave. `absences`: those of all nodes."""
+    last = next(iter(list_absences(state, policy.states_in_service | {policy.spare_state})[-1:]), None)
+    own = last if last and not last.ended_at else None
+    to = state.pending.to if state.pending and policy.is_in_service(state.state) else ""
+    estimate, here, since = None, to or state.state, now if to else parse_time(state.since)
+    if own or to:
+        gone = {name for name, declared in policy.states.items() if declared.final}
+        others = (past for past in absences if past != own)
+        estimate = estimate_absence(others, own.first_state if own else to, here, gone, now)
+    began, spans = own.began_at if own else since, (estimate.half, estimate.most) if estimate else (None, None)
+    half, most = (began + span if span else None for span in spans)
+    allowed, has_people = _sum_deadlines(policy, here)
+    return ExpectedReturn(estimate, half, most, since + allowed if allowed is not None else None, has_people)
+
+
+def _sum_deadlines(policy: LifecyclePolicy, first: str) -> tuple[timedelta | None, bool]:
+    """Return the time from `first` to service by the policy's deadlines, None if it does not say.
+
+    And whether people take a step of it: then a deadline is a reminder.
+    """
+    total, seen, here, has_people = timedelta(), {""}, first, False
+    while not policy.is_in_service(here):
+        declared = policy.states.get(here)
+        if here in seen or declared is None or declared.deadline is None:
+            return None, has_people
+        seen.add(here)
+        total += hours(declared.deadline.hours)
+        has_people |= not declared.pass_to
+        here = declared.pass_to or declared.certified_to or ""
+    return total, has_people
 
 
 def estimate_absence(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -99,7 +99,7 @@ def format_customer_explanation(answer: CustomerExplanation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CustomerSituation:
-    """A node and all that its customers are told of it. `others` are all nodes.
+    """A node and all that its customers are told of it. `absences` are those of all nodes.
 
     - `policy`, `catalog`: None if the fleet has none that knows the state, or none at all.
     - `failures`: its failed checks. `ended_jobs`: the effects that ended jobs.
@@ -108,7 +108,7 @@ class CustomerSituation:
     """
 
     state: NodeState
-    others: Sequence[NodeState]
+    absences: Collection[ServiceAbsence]
     policy: LifecyclePolicy | None
     catalog: FaultCatalog | None
     now: datetime
@@ -142,8 +142,10 @@ class CustomerSituation:
         return StateCustomerWords(means=own.means or general.means, doing=own.doing or general.doing)
 
 
-def read_customer_situation(source: RecordSource, states: Sequence[NodeState], state: NodeState) -> CustomerSituation:
-    """Return the situation of a node, from the ledger and the specs. `states` are those of all nodes.
+def read_customer_situation(
+    source: RecordSource, absences: Collection[ServiceAbsence], state: NodeState
+) -> CustomerSituation:
+    """Return the situation of a node, from the ledger and the specs. `absences` are those of all nodes.
 
     Specs that cannot be read are left out: the answer is then in general words.
     """
@@ -157,7 +159,7 @@ def read_customer_situation(source: RecordSource, states: Sequence[NodeState], s
     waits = rollout is not None and rollout.progress == "waiting"
     return CustomerSituation(
         state,
-        states,
+        absences,
         known[0] if known else None,
         source.fleet.sound_fault_catalog,
         source.clock.now(),
@@ -173,7 +175,7 @@ def explain_to_customer(situation: CustomerSituation) -> CustomerExplanation:
     state = situation.state
     causes = _list_causes(situation)
     incidents = list(_list_told_incidents(situation, causes))
-    back = describe_return(state, situation.policy, situation.others, situation.now)
+    back = describe_return(state, situation.policy, situation.absences, situation.now)
     return CustomerExplanation(
         node=state.node,
         in_service=situation.in_service,

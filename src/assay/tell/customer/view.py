@@ -5,13 +5,13 @@ A notice is one line about a node that left service or came back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from textwrap import shorten
 
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.service_absences import list_absences
+from assay.decide.state.service_absences import ServiceAbsence, list_absences, list_fleet_absences
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
@@ -104,9 +104,10 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     shown = [
         node for node in nodes if name or not node.in_service or node.is_leaving or node.is_unread or node.is_harmed
     ]
+    absences = list_fleet_absences(fleet.policies.values(), states) if shown else []
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     explained = (
-        (node, explain_to_customer(read_customer_situation(source, states, known[node.name])))
+        (node, explain_to_customer(read_customer_situation(source, absences, known[node.name])))
         for node in shown[:EXPLAINED]
     )
     return CustomerView(
@@ -198,6 +199,6 @@ def list_standings(source: RecordSource, states: Sequence[NodeState]) -> Iterato
             )
 
 
-def make_notice(source: RecordSource, states: Sequence[NodeState], standing: ServiceStanding) -> ServiceNotice:
+def make_notice(source: RecordSource, absences: Collection[ServiceAbsence], standing: ServiceStanding) -> ServiceNotice:
     """Return what customers are told of a node, in the words of `assay explain --for customer`. Reads the ledger."""
-    return ServiceNotice(standing, explain_to_customer(read_customer_situation(source, states, standing.state)))
+    return ServiceNotice(standing, explain_to_customer(read_customer_situation(source, absences, standing.state)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from assay.act.loop.context import ControllerContext
+from assay.decide.state.service_absences import list_fleet_absences
 from assay.ledger.ledger_reader import read_projection
 from assay.model.specs.customers import NoticeRules
 from assay.tell.customer.view import ServiceNotice, ServiceStanding, list_standings, make_notice
@@ -35,9 +36,10 @@ class CurrentNotices:
         states, now, ends_at = records.read_node_states(), records.clock.now(), time.monotonic() + BUDGET_S
         standings = {standing.state.node: standing for standing in list_standings(records, states)}
         wanted = {node: standing for node, standing in standings.items() if not standing.in_service or node in told_out}
+        absences = list_fleet_absences(records.fleet.policies.values(), states) if wanted else []
         for node, standing in wanted.items():
             if time.monotonic() < ends_at and not self._is_fresh(standing, now):
-                self._kept[node] = now, make_notice(records, states, standing)
+                self._kept[node] = now, make_notice(records, absences, standing)
         self._kept = {node: self._kept[node] for node in wanted if node in self._kept}
         return list(self._list_valid(wanted.values()))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from assay.act.loop.plan_inputs import DURATION_KINDS, make_present_facts
 from assay.decide.plan.inputs import PresentFacts
 from assay.decide.state.node_state import NodeState
+from assay.decide.state.service_absences import list_fleet_absences
 from assay.decide.trust.record import NOTHING_SAID
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.fleet import Fleet
@@ -189,8 +190,8 @@ class VisibleFleet:
         return self._explain_to_customer(state) if self.for_customer else explain_node(self.source, state, last)
 
     def _explain_to_customer(self, state: NodeState) -> CustomerExplanation:
-        states = self.source.read_node_states()
-        return explain_to_customer(read_customer_situation(self.source, states, state))
+        absences = list_fleet_absences(self.source.fleet.policies.values(), self.source.read_node_states())
+        return explain_to_customer(read_customer_situation(self.source, absences, state))
 
     def _list_states(self) -> list[NodeState]:
         return [state for state in self.source.read_node_states() if self.sees(state)]

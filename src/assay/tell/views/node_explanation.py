@@ -17,6 +17,7 @@ from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returne
 from assay.decide.state.entry_messages import describe_decision
 from assay.decide.state.lemon_score import LemonReason
 from assay.decide.state.node_state import EffectRecord, NodeState
+from assay.decide.state.service_absences import list_fleet_absences
 from assay.model.decision import DecisionCause, DecisionTiming
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.facts import extend, fact, from_json, shown
@@ -243,12 +244,14 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
     ledger, catalog = source.ledger_for_reading, source.fleet.sound_fault_catalog
     requires, undecided = judge_requirements(source, state)
     story = read_stories(source, [state]).get(state.node, NO_STORY)
-    policy = next((policy for policy in source.fleet.policies.values() if state.state in policy.states), None)
+    policies = source.fleet.policies.values()
+    policy = next((policy for policy in policies if state.state in policy.states), None)
+    absences = list_fleet_absences(policies, source.read_node_states())
     return extend(
         ExplainAnswer,
         describe_node_status(source, state, story),
         incidents=story.incidents,
-        back=describe_return(state, policy, source.read_node_states(), source.clock.now()) if policy else "",
+        back=describe_return(state, policy, absences, source.clock.now()) if policy else "",
         chain=tuple(build_decision_chain(ledger, catalog, state, last)),
         requires=requires,
         undecided=undecided,

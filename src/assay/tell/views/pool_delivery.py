@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from assay.decide.moves.replacements import expect_return, judge_pool, list_returns
+from assay.decide.moves.replacements import judge_pool
 from assay.decide.state.node_state import NodeState
+from assay.decide.state.service_absences import expect_return, list_fleet_absences
 from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.node_entries import NodeReplacedEntry
 from assay.model.facts import fact
@@ -86,14 +87,14 @@ def list_pool_deliveries(source: RecordSource, states: Collection[NodeState]) ->
     for state in states:
         if state.node in source.fleet.nodes and state.state in policy.states:
             by_pool[state.pool].append(state)
-    deliveries, returns = [], list_returns(policy, states)
+    deliveries, absences = [], list_fleet_absences([policy], states)
     for pool, declared in source.fleet.capacities.items():
         standing = judge_pool(policy, pool, declared, by_pool[pool], now)
-        expected = standing.expect_enough(policy, returns, now) if standing.is_short else None
+        expected = standing.expect_enough(policy, absences, now) if standing.is_short else None
         places = {"overdue": standing.overdue, "awaited": standing.awaited, "replaced": standing.replaced}
         away = []
         for place, absent in ((place, absent) for place, absentees in places.items() for absent in absentees):
-            back = expect_return(policy, absent, returns, now)
+            back = expect_return(policy, absent.state, absences, now).find_next(now)
             words = (absent.state.node, absent.state.state, format_time(absent.since))
             away.append(AwayNode(*words, format_time(back) if back else "", place))
         deliveries.append(
