@@ -194,6 +194,11 @@ def test_what_a_check_imports_is_named(fleet):
     assert result.stored.influences == {"suites/conftest.py": "imported", "suites/own_lanes.py": "imported"}
 
 
+def test_a_module_whose_checks_are_not_due_judges_nothing(fleet):
+    (fleet.root / "suites/test_later.py").write_text(SUITE.replace('"zap"', '"later"'))
+    assert fleet.judge("n0003", phases=("zap",)).stored.influences == {}
+
+
 def test_explain_names_what_else_judged_a_node(fleet):
     (fleet.root / "conftest.py").write_text("def pytest_runtest_setup(item): pass\n")
     node = load_fleet(fleet.root).nodes["n0003"]

@@ -201,6 +201,7 @@ class SuiteHooks:
         self._factory = ItemFactory(fixtures, slim=wants_slim_items(config))
         self._ordinary_subjects: dict[tuple[Path, str], list[str]] = {}
         self._requested_ids: dict[Path, RequestedIds | None] = {}
+        self._modules = set[Path]()
         self._last_failed = find_last_failed(config, set(selection.nodes))
         self._register_plugins(fixtures)
         if self.one_line_output:
@@ -230,6 +231,7 @@ class SuiteHooks:
         """
         if not self.owns(collector) or not collector.istestfunction(obj, name):
             return None
+        self._modules.add(collector.path)
         check = self._factory.describe_check(self._check_id(collector, name), obj, collector)
         if self.phases and not self.phases & set(check.marks.phases):
             return []
@@ -270,7 +272,7 @@ class SuiteHooks:
         """
         require_own_judges(self.fleet.root)
         if self._delivery is not None:
-            checks = {item.path for item in items}
+            checks = {item.path for item in items} | self._modules
             self._delivery.note_influences(list_influences(self.config, self.fleet.root, checks))
             left = []
             for item in items:
