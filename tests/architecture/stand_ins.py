@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,7 +29,6 @@ from assay.model.errors import AssayError
 from tests.act.boot.provisioners import TOKEN as IRONIC_TOKEN
 from tests.act.boot.provisioners import Ironic, Maas, serve
 from tests.act.boot.test_files_of_a_bucket import make_artifact, serve_bucket
-from tests.act.loop.test_passes_and_effects_are_traced import Receiver
 from tests.declare.starter import gitlab_runner
 from tests.declare.starter.github_runner import GitHub as GitHubRunner
 from tests.deploy.manifests import HELM_PYTHON, WHOLE, run_helm
@@ -142,20 +140,6 @@ def ask_maas(request: dict[str, Any], folder: Path) -> str:
         now = f'oauth_version="1.0", oauth_nonce="n", oauth_timestamp="{time.time():.0f}"'
         signed = 'OAuth oauth_signature_method="PLAINTEXT", oauth_consumer_key="consumer", oauth_token="token", '
         return _send(url, request, {"Authorization": f'{signed}oauth_signature="&key", {now}'})
-
-
-def ask_receiver(request: dict[str, Any], folder: Path) -> str:
-    """Send something to the receiver of traces."""
-    del folder
-    with Receiver() as receiver:
-        Thread(target=receiver.serve_forever, daemon=True).start()
-        try:
-            headers = {"Content-Type": request.get("type", "application/x-protobuf")}
-            url = f"{receiver.url}{request['path']}"
-            content = bytes.fromhex(request["hex"])
-            return _read_refusal(requests.post(url, data=content, headers=headers, timeout=AT_MOST_S))
-        finally:
-            receiver.shutdown()
 
 
 def ask_bucket(environment: dict[str, str], folder: Path) -> str:
@@ -290,7 +274,6 @@ JUDGES: dict[str, Judge] = {
     "Jira's API": _ask_service(Jira("Bearer token"), {"Authorization": "Bearer token"}),
     "Ironic": ask_ironic,
     "MAAS": ask_maas,
-    "receiver of traces": ask_receiver,
     "bucket": ask_bucket,
     "chart": ask_chart,
     "schema of Kubernetes": ask_kubernetes_schema,
