@@ -16,7 +16,7 @@ Prometheus reads the metrics of assay. The counters count the whole history in t
 No label takes its values from devices: a family has at most as many series as the fleet has pools, states, checks and
 so on. Only families with the label `node` grow with the nodes that are out of service, up to 500 series.
 
-Ages are by the fleet's clock.
+Ages are by the fleet's clock. Where nothing is to be counted, a family says 0, with `none` for its labels but `pool`.
 
 ## Read them
 

@@ -4,72 +4,26 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
-from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from assay.act.ingest.silent_nodes import open_last_seen
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
 from assay.act.loop.projections import read_node_states
-from assay.declare.loader import load_fleet
-from assay.ledger.store import Ledger
+from assay.model.entries.faults import FaultEntry
 from assay.model.entries.node_entries import DecisionEntry, HoldEntry, TransitionEntry
-from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.specs.node_settings import PoolCapacity
-from assay.observe.evidence_store import EvidenceStore
-from assay.tell.metrics.collectors import MAX_LISTED_NODES
+from assay.tell.metrics.collectors import MAX_LISTED_NODES, ZERO_FAMILIES
 from assay.tell.metrics.families import FAMILIES
 from assay.tell.metrics.fleet_metrics import FleetMetrics, format_metrics
-from tests.support.places import ROOT
+from tests.tell.metrics.conftest import NOW, read
 
-NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 CHECK = "suites/production/test_gpu_health.py::test_gpu_count"
-
-
-class StandingClock:
-    """A clock that says NOW until somebody sets it."""
-
-    time = NOW
-
-    def now(self) -> datetime:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
-
-
-@pytest.fixture(scope="module")
-def fleet() -> Fleet:
-    return load_fleet(ROOT)
-
-
-@pytest.fixture
-def context(fleet: Fleet, tmp_path: Path) -> Iterator[ControllerContext]:
-    """Yield the controller's context with a new ledger, where every node is enrolled an hour ago."""
-    ledger, clock = Ledger.open(tmp_path / "ledger.sqlite"), StandingClock()
-    context = ControllerContext(fleet, ledger, EvidenceStore(tmp_path / "e"), clock, tmp_path, tmp_path / "reports")
-    clock.time = NOW - timedelta(hours=1)
-    enroll_nodes(context)
-    clock.time = NOW
-    yield context
-    ledger.close()
-
-
-def read(context: ControllerContext) -> dict[tuple[str, ...], float]:
-    """Return every sample of a process that starts now: its name, then its labels' values by the labels' names."""
-    text = format_metrics(FleetMetrics(lambda: context)).decode()
-    return {
-        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
 
 
 def test_nodes_are_counted_by_state_and_by_what_brought_them_there(context: ControllerContext) -> None:
@@ -175,6 +129,22 @@ def test_every_family_is_there_and_no_other(context: ControllerContext) -> None:
     collected = {family.name: family.type for family in FleetMetrics(lambda: context).collect()}
     listed = {one.name.removesuffix("_total"): one.type for one in chain.from_iterable(FAMILIES.values())}
     assert collected == listed
+
+
+def test_nothing_is_0_in_every_pool_until_there_is_something(context: ControllerContext) -> None:
+    def list_zeros() -> set[tuple[str, ...]]:
+        return {key for key, number in read(context).items() if number == 0}
+
+    assert {family.name for family in ZERO_FAMILIES} <= {name.removesuffix("_count") for name, *_ in list_zeros()}, (
+        "a panel or an alert on it sees no series"
+    )
+    open_faults = ("assay_faults_open", "none", "h100-a", "none")
+    assert open_faults in list_zeros()
+    now, subject = NOW.isoformat(), "h100-a/n0003/gpu6"
+    fault = FaultEntry("f1", "gpu.missing", subject, "catastrophic", "hardware", "none", 1, now, now, "gone", {}, ())
+    context.ledger.append(fault.make_entry("f1", now, "n0003"))
+    assert open_faults not in read(context)
+    assert read(context)["assay_faults_open", "gpu.missing", "h100-a", "catastrophic"] == 1
 
 
 def test_a_ledger_that_cannot_be_read_is_told_and_nothing_is_made_up(context: ControllerContext) -> None:

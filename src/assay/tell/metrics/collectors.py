@@ -41,6 +41,15 @@ from assay.tell.views.next_step import find_waiting_decision
 MAX_LISTED_NODES = 500
 INVENTORY = "inventory"
 PROGRESS = ("waiting", "out", "proven")
+NOTHING = "none"
+ZERO_FAMILIES = (
+    *(families.TRANSITIONS, families.STAYS, families.PENDING, families.PENDING_OLDEST, families.HOLD_OLDEST),
+    *(families.EFFECT_DURATION, families.EFFECTS_OPEN, families.EFFECT_OLDEST, families.OUTCOMES),
+    *(families.FAULTS, families.FAULTS_OPEN, families.FAULT_OLDEST, families.TICKETS_OPEN, families.TICKET_OLDEST),
+    *(families.ROLLOUT_AGE, families.ROLLOUT_PAUSE_AGE, families.WORKFLOW_OLDEST, families.AGENT_LOSSES),
+    *(families.SCHEDULE_RUNS, families.VISITS, families.VERIFICATIONS_MISSED, families.CUSTOMER_DELAY),
+)
+"""Of these, nothing is 0. An age in another family is of something that must have been, such as a pass."""
 LOG_SUFFIXES = ("", "-wal")
 """An SQLite ledger is a file and its log."""
 
@@ -113,6 +122,19 @@ def list_capacity_series(source: MetricSource) -> Iterator[Series]:
             "lacking": max(0, standing.wanted - spares),
         }
         yield from (Series(families.POOL_NODES, (pool, name), count) for name, count in counts.items())
+
+
+def list_zeros(source: MetricSource, counted: Iterable[Series]) -> Iterator[Series]:
+    """Yield a 0 for each pool of which a family has nothing, and for each family without pools that has nothing."""
+    known = {
+        (series.family.name, dict(zip(series.family.labels, series.values, strict=True)).get("pool"))
+        for series in counted
+    }
+    for family in ZERO_FAMILIES:
+        number = Distribution((0,) * (len(family.edges) + 1), 0.0) if family.edges else 0
+        for pool in source.pools if "pool" in family.labels else [None]:
+            if (family.name, pool) not in known:
+                yield Series(family, tuple((name == "pool" and pool) or NOTHING for name in family.labels), number)
 
 
 def find_stay_reason(state: NodeState) -> str:

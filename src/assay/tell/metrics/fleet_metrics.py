@@ -37,6 +37,7 @@ from assay.tell.metrics.collectors import (
     list_rollout_series,
     list_ticket_series,
     list_workflow_series,
+    list_zeros,
 )
 from assay.tell.metrics.families import FAMILIES, Distribution, Family, Series
 from assay.tell.metrics.ledger_counts import LEDGER_COUNTS, CheckCounts
@@ -83,7 +84,7 @@ class FleetMetrics(Collector):
             series = [*list_build_series(), Series(families.LEDGER_UP, (), 0)]
         return [*series, Series(families.COLLECT_CPU, (), time.thread_time() - begun_s)]
 
-    def _list_fleet_series(self) -> Iterator[Series]:
+    def _list_fleet_series(self) -> list[Series]:
         context = self._current()
         self._checks.refresh(context.ledger, context.fleet)
         counts = read_projection(context.ledger, LEDGER_COUNTS)
@@ -93,7 +94,7 @@ class FleetMetrics(Collector):
         pools, service = {name: node.pool for name, node in nodes.items()}, context.policy.states_in_service
         answered = open_last_seen(context).last_answers()
         source = MetricSource(context, now, known, pools, service, answered, counts, self._checks, rollout)
-        return chain(
+        series = chain(
             list_node_series(source),
             list_capacity_series(source),
             counts.series(),
@@ -109,6 +110,7 @@ class FleetMetrics(Collector):
             list_pass_series(source),
             list_workflow_series(source),
         )
+        return [*(counted := list(series)), *list_zeros(source, counted)]
 
 
 def format_metrics(metrics: FleetMetrics) -> bytes:
