@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -22,6 +23,7 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import pack_object
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun, format_measurement
+from assay.model.ticket import Ticket
 from assay.tell.report.allure import (
     ReportAttachments,
     allure_result,
@@ -35,7 +37,6 @@ from assay.tell.report.report_builder import (
     AllureTools,
     ReportPages,
     build_reports,
-    find_last_reported,
 )
 from tests.support.places import ROOT
 
@@ -268,20 +269,83 @@ def test_without_node_there_is_the_overview_and_what_to_run_for_the_rest(tmp_pat
     assert "1 incident on 1 node in the first run" in (tmp_path / "index.html").read_text()
 
 
+def read_points(folder: Path) -> list[tuple[str, int, dict[str, str]]]:
+    """Return each point of the trend: its run, its time, and the status of each node by its name."""
+    points = [json.loads(line) for line in (folder / ALLURE_HISTORY).read_text().splitlines()]
+    return [
+        (point["uuid"], point["timestamp"], {each["name"]: each["status"] for each in point["testResults"].values()})
+        for point in points
+    ]
+
+
+def read_allure(folder: Path) -> tuple[dict[str, int], dict[str, list[tuple[str, int]]]]:
+    """Return what Allure's page shows: the time of each point of its trend, and each node's history."""
+    data = folder / "allure" / "data"
+    (charts,) = folder.joinpath("allure").rglob("charts.json")
+    shown = next(
+        chart for chart in json.loads(charts.read_text())["general"].values() if chart["type"] == "statusDynamics"
+    )
+    results = [json.loads(path.read_text()) for path in (data / "test-results").glob("*.json")]
+    histories = {one["name"]: [(past["status"], past["start"]) for past in one.get("history", ())] for one in results}
+    return {point["name"]: point["timestamp"] for point in shown["data"]}, histories
+
+
 @needs_node
-def test_a_second_run_adds_a_point_to_the_history(tmp_path):
+def test_the_trend_has_every_run_at_its_own_time_from_the_first(tmp_path):
+    third = replace(RUN, id="20261121T140000.000-abcdef", at="2026-11-21T14:00:00+00:00")
+    keep(tmp_path, RUN, WELL, replace(WELL, subject="h100-a/n0004", node="n0004"))
+    keep(tmp_path, SECOND, replace(FAILED, subject=WELL.subject, evidence_at=MENDED.evidence_at))
+    keep(tmp_path, third, replace(MENDED, subject=WELL.subject, evidence_at="2026-11-21T13:59:00+00:00"))
+    build(tmp_path)
+    runs = [(run.id, ms(run.at)) for run in (RUN, SECOND, third)]
+    points = read_points(tmp_path)
+    assert [(name, at) for name, at, _ in points] == runs
+    assert [statuses for *_, statuses in points] == [
+        {"n0003": "passed", "n0004": "passed"}, {"n0003": "failed"}, {"n0003": "passed"},
+    ]  # fmt: skip
+    trend, histories = read_allure(tmp_path)
+    assert [at for name, at in trend.items() if name != "current"] == [at for _, at in runs[:2]]
+    assert histories["n0003"] == [("failed", ms(MENDED.evidence_at)), ("passed", ms(WELL.evidence_at))]
+    assert histories["n0004"] == [], "its only judgement is the present one"
+
+
+@needs_node
+def test_a_judgement_of_the_same_evidence_stands_once_in_the_history_of_its_node(tmp_path):
+    for number, run in enumerate(
+        (RUN, SECOND, replace(RUN, id="20261121T150000.000-abcdef", at="2026-11-21T15:00:00+00:00"))
+    ):
+        keep(tmp_path, run, FAILED)
+        build(tmp_path)
+        trend, histories = read_allure(tmp_path)
+        assert (len(trend), histories["n0003"]) == (number + 1, [])
+
+
+def ms(at: str) -> int:
+    return int(datetime.fromisoformat(at).timestamp() * 1000)
+
+
+def test_a_result_leads_to_the_page_and_the_tickets_of_its_node(tmp_path):
+    policies = {
+        name: one.model_copy(update={"pages": "https://assay.acme.net"}) for name, one in FLEET.policies.items()
+    }
+    tickets = {"n0003": {"1034a9c8": Ticket("1034a9c8", "k", "Reseat gpu4 of n0003", "n0003")}}
+    for fleet in (FLEET, replace(FLEET, policies=policies)):
+        folder = tmp_path / f"results-{fleet is FLEET}"
+        holder = held(tmp_path / f"runs-{fleet is FLEET}", FAILED)
+        write_allure_results(folder, fleet, [holder], RUN.id, ReportAttachments(), tickets)
+        (document,) = [json.loads(path.read_text()) for path in folder.glob("*-result.json")]
+        assert [link["url"] for link in document["links"]] == (
+            [] if fleet is FLEET else ["https://assay.acme.net/nodes/n0003", "https://assay.acme.net/tickets/1034a9c8"]
+        )
+
+
+@needs_node
+def test_an_old_history_gives_way_to_the_runs_themselves(tmp_path):
     keep(tmp_path, RUN, FAILED)
-    pages = build(tmp_path)
-    assert pages.allure.exists()
-    assert find_last_reported(tmp_path / ALLURE_HISTORY) == RUN.id
-    keep(tmp_path, SECOND, MENDED)
-    assert build(tmp_path) == pages
-    build(tmp_path)  # nothing new: nothing is added
-    points = [json.loads(line) for line in (tmp_path / ALLURE_HISTORY).read_text().splitlines()]
-    assert [point["name"].split()[-1] for point in points] == [RUN.id, SECOND.id]
-    seen = [[one["status"] for one in point["testResults"].values()] for point in points]
-    assert seen == [["failed"], ["passed"]]
-    assert len({tuple(point["testResults"]) for point in points}) == 1
+    point = {"uuid": "5d2c", "name": f"run {RUN.id}", "timestamp": 5, "testResults": {}}
+    (tmp_path / ALLURE_HISTORY).write_text(json.dumps(point) + "\n{half a line")
+    build(tmp_path)
+    assert [name for name, *_ in read_points(tmp_path)] == [RUN.id]
 
 
 @needs_node
@@ -333,6 +397,7 @@ def test_plain_pytest_with_alluredir_carries_the_same_labels(fleet_copy, tmp_pat
     options = ("-p", "allure_pytest.plugin", "--alluredir", str(folder))
     fleet_copy.pytest("--assay-node", "n0003", "-k", "pcie_link and gpu3", *options)
     (document,) = [json.loads(path.read_text()) for path in folder.glob("*-result.json")]
+    assert len(list(folder.iterdir())) == 1, "a file for each fixture of each check is 26,844 for four nodes"
     labels = labels_of(document)
     assert (labels["pool"], labels["rack"], labels["node"]) == (["h100-a"], ["r01"], ["n0003"])
     assert labels["phase"] == ["seatrial", "production"]

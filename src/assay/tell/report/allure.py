@@ -2,6 +2,8 @@
 
 A result keeps its identity over runs: it is a node, rack or fabric, and no parameter of it varies. Allure 2 and 3 both
 read the format. What was kept of failures is copied beside the results, as far as it exists and fits.
+
+The trend is made of the runs themselves: each is a point at its own time, also those from before the first report.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from assay.model.evidence import OBJECT_SUFFIX, read_digest, unpack_object
@@ -27,6 +30,7 @@ from assay.model.outcome import (
     read_part,
 )
 from assay.model.reading import format_value
+from assay.model.ticket import Ticket
 from assay.tell.report.failure_cards import find_catalog, find_incidents
 from assay.tell.report.latest_outcomes import (
     FAILING,
@@ -39,6 +43,8 @@ from assay.tell.report.latest_outcomes import (
     AbnormalOutcome,
     AreaCounts,
     HolderStatus,
+    LatestOutcomes,
+    ReportedRun,
     suite_area,
 )
 from assay.tell.views.incident_groups import name_kind
@@ -51,6 +57,8 @@ STATUS_PHRASES = {FAILING: "failed", UNKNOWN: "could not be judged", SKIPPED: "s
 MAX_NAMED_FAILURES = 5
 """Failures that a result's message names; its steps have all of them."""
 ALLURE_PAGE = "allure/index.html"
+MIN_POINTS, MAX_POINTS, MAX_POINT_RESULTS = 20, 200, 100_000
+"""So many runs the trend has: as many as have the third number of results together, within the other two."""
 
 
 class ReportAttachments:
@@ -108,17 +116,75 @@ def result_uuid(holder: str, run: str) -> str:
 
 
 def write_allure_results(
-    folder: Path, fleet: Fleet, holders: Iterable[HolderStatus], run: str, attachments: ReportAttachments
+    folder: Path,
+    fleet: Fleet,
+    holders: Iterable[HolderStatus],
+    run: str,
+    attachments: ReportAttachments,
+    tickets: Mapping[str, Mapping[str, Ticket]] = MappingProxyType({}),
 ) -> Counter[str]:
-    """Write a result file for each holder, as of a run, with attachments; return how many have which incident."""
+    """Write a result file for each holder, as of a run, with attachments; return how many have which incident.
+
+    `tickets` are the open ones of each node by id, to which its result leads.
+    """
     folder.mkdir(parents=True)
     incidents = Counter[str]()
     for holder in holders:
-        content = json.dumps(allure_result(fleet, holder, run, attachments))
+        result = allure_result(fleet, holder, run, attachments)
+        content = json.dumps(result | {"links": list(_list_links(fleet, holder.name, tickets.get(holder.name, {})))})
         (folder / f"{result_uuid(holder.name, run)}-result.json").write_text(content)
         attachments.copy_into(folder)
         incidents[find_incident(fleet, holder)] += 1
     return incidents
+
+
+def list_history_points(
+    latest: LatestOutcomes, known: Mapping[str, AllureJson], runs: Iterable[ReportedRun]
+) -> Iterator[AllureJson]:
+    """Yield a point for each of these runs: how each holder that it judged stood in it. `known` are points by run.
+
+    A run without a file has none.
+    """
+    for run in runs:
+        if run.run in known:
+            yield known[run.run]
+        elif (statuses := latest.read_run_statuses(run.run)) is not None:
+            at = int(run.at * 1000)
+            results = {
+                history_id(holder): {
+                    "id": result_uuid(holder, run.run),
+                    "name": holder,
+                    "fullName": holder,
+                    "status": ALLURE_STATUS.get(status, "passed"),
+                    "start": int(measured * 1000),
+                    "stop": int(measured * 1000),
+                    "url": "",
+                    "historyId": history_id(holder),
+                }
+                for holder, (status, measured) in statuses.items()
+            }
+            about = {"uuid": run.run, "name": f"run {run.run}", "timestamp": at, "url": "", "metrics": {}}
+            yield {**about, "knownTestCaseIds": [], "testResults": results}
+
+
+def count_judgements_once(points: Iterable[AllureJson], standing: Mapping[str, float]) -> Iterator[AllureJson]:
+    """Yield the points so that a node's history has each judgement once, and the trend still counts all of a run.
+
+    A judgement of the same evidence, of a later run or of the present (`standing`: its time by holder), stands under a
+    name that no history asks for.
+    """
+    last = {history_id(holder): int(measured * 1000) for holder, measured in standing.items()}
+    for point in sorted(points, key=lambda point: point["timestamp"], reverse=True):
+        results = {}
+        for name, result in point["testResults"].items():
+            results[f"again {name}" if last.get(name) == result["start"] else name] = result
+            last[name] = result["start"]
+        yield {**point, "testResults": results}
+
+
+def history_id(holder: str) -> str:
+    """Return the name by which Allure finds a holder in the points: it makes it of the case and its parameters."""
+    return f"{_md5(_md5(holder))}.{_md5(f'node:{holder}')}"
 
 
 def find_incident(fleet: Fleet, holder: HolderStatus) -> str:
@@ -313,6 +379,14 @@ def _check_title(outcome: AbnormalOutcome) -> str:
     """Return a check and the part that it judged: `pcie_link gpu3`."""
     function = outcome.check.rpartition("::")[2].removeprefix("test_")
     return f"{function} {read_part(outcome.subject)}".rstrip()
+
+
+def _list_links(fleet: Fleet, holder: str, tickets: Mapping[str, Ticket]) -> Iterator[dict[str, str]]:
+    """Yield what leads from a node to its page and its tickets, where the policy names the pages' address."""
+    if (page := fleet.find_page("nodes", holder)) and holder in fleet.nodes:
+        yield {"name": f"{holder}: why it stands so", "url": page, "type": "link"}
+        for ident, ticket in tickets.items():
+            yield {"name": ticket.title, "url": fleet.find_page("tickets", ident), "type": "issue"}
 
 
 def _tags(holder: HolderStatus) -> Iterator[str]:

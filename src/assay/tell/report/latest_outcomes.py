@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay.ledger.runs.reader import RUN_FILE, StoredRun
+from assay.ledger.runs.schema import deciding_condition
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, read_whole
@@ -153,6 +154,11 @@ FROM state o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
 JOIN text r ON r.id = o.reason
 WHERE o.stands NOT IN ({PASSING}, {ON_TRIAL_PASSING}) ORDER BY s.holder, c.name, s.name
 """
+_WORST_FIRST = (FAILING, UNKNOWN, PASSING, SKIPPED)
+_IN_A_RUN = f"""
+SELECT s.name, s.node, o.verdict, NOT ({deciding_condition("o")}), max(d.at)
+FROM outcome o JOIN subject s ON s.id = o.subject LEFT JOIN document d ON d.id = o.document GROUP BY 1, 2, 3, 4
+"""
 _Key = tuple[int, int]
 """Numbers of subject and check."""
 
@@ -261,6 +267,26 @@ class LatestOutcomes:
                         statuses[key] = find_status(outcome)
             left -= statuses.keys()
         return statuses
+
+    def read_run_statuses(self, name: str) -> dict[str, tuple[int, float]] | None:
+        """Return how each node, rack and fabric stood in one run, and when it was measured (Unix seconds).
+
+        Excused outcomes count for nothing. None if the run's file is gone or damaged.
+        """
+        run, statuses = self.open_run(name), dict[str, tuple[int, float]]()
+        if run is None:
+            return None
+        with self._note_damage(), run as stored:
+            for subject, node, verdict, is_excused, measured_at in stored.connection.execute(_IN_A_RUN):
+                holder, at = (
+                    find_holder(subject, node),
+                    datetime.fromisoformat(measured_at or stored.run.at).timestamp(),
+                )
+                before, last_at = statuses.get(holder, (SKIPPED, at))
+                worst = min(before, SKIPPED if is_excused else verdict, key=_WORST_FIRST.index)
+                statuses[holder] = worst, max(last_at, at)
+            return statuses
+        return None
 
     def list_reported_runs(self) -> list[ReportedRun]:
         """Return the recorded runs, oldest first."""

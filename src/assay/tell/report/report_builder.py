@@ -7,12 +7,11 @@ tells another host who reads it.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -22,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import assay
+from assay.act.tickets.ticket_diff import TICKETS
 from assay.decide.state.node_projection import NODE_STATES
 from assay.ledger.history.parquet_files import history_folder
 from assay.ledger.history.queries import OutcomeHistory, PoolDayRate, query_pool_rates
@@ -29,18 +29,30 @@ from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.tell.report.allure import ALLURE_PAGE, AllureLinks, ReportAttachments, list_categories, write_allure_results
+from assay.model.ticket import Ticket
+from assay.tell.report.allure import (
+    ALLURE_PAGE,
+    MAX_POINT_RESULTS,
+    MAX_POINTS,
+    MIN_POINTS,
+    AllureLinks,
+    ReportAttachments,
+    count_judgements_once,
+    list_categories,
+    list_history_points,
+    write_allure_results,
+)
 from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.tell.report.overview_model import build_overview
 from assay.tell.report.overview_page import SyncNumbers, render_overview
 from assay.tell.report.status_changes import DAY_S, NO_ROLLOUT, RolloutWaits
+from assay.tell.views.next_step import list_open_tickets
 from assay.validate.runs.run_validation import list_fresh_hours
 
-ALLURE_HISTORY, ALLURE_HISTORY_LIMIT = "allure-history.jsonl", 20
+ALLURE_HISTORY = "allure-history.jsonl"
 ALLURE_TIMEOUT_S = 300
 TREND_DAYS = 30
 ALLURE_CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
-_POINT_NAME = re.compile(r'"name":\s*"run ([^"\s]+)"')
 
 
 @dataclass(frozen=True)
@@ -108,8 +120,9 @@ def build_reports(
         overview = build_overview(fleet, latest, window_s, rollout, rates, states)
         unread += latest.unread
         pages.overview.write_text(render_overview(overview, sync, links, in_lab=fleet.is_lab))
-        if newest.run > find_last_reported(reports / ALLURE_HISTORY) or not pages.allure.exists():
-            _generate_allure(fleet, reports, evidence, latest, newest.run)
+        if newest.run not in (points := read_points(reports / ALLURE_HISTORY)) or not pages.allure.exists():
+            opened = list_open_tickets(read_projection(ledger, TICKETS).values())
+            _generate_allure(fleet, reports, evidence, latest, points, opened)
     return pages
 
 
@@ -127,37 +140,54 @@ def read_pool_rates(reports: Path, now: float, unread: list[str]) -> list[PoolDa
         return []
 
 
-def find_last_reported(history: Path) -> str:
-    """Return the newest run with a point in Allure's history, "" for none. A point has the name of its run."""
-    if not history.exists():
-        return ""
-    with history.open() as file:
-        return max((match[1] for line in file if (match := _POINT_NAME.search(line, 0, 300))), default="")
+def read_points(history: Path) -> dict[str, dict[str, Any]]:
+    """Return the points of Allure's history that assay made, by run. A damaged file has none: it is made again."""
+    try:
+        points = map(json.loads, history.read_text(encoding="utf-8").splitlines()) if history.exists() else ()
+        return {point["uuid"]: point for point in points if point["name"] == f"run {point['uuid']}"}
+    except (ValueError, TypeError, KeyError):
+        return {}
 
 
-def _generate_allure(fleet: Fleet, reports: Path, evidence: Path, latest: LatestOutcomes, run: str) -> None:
-    """Add a point to Allure's history, and write its pages. Raises AssayError."""
+def _generate_allure(
+    fleet: Fleet,
+    reports: Path,
+    evidence: Path,
+    latest: LatestOutcomes,
+    known: Mapping[str, dict[str, Any]],
+    tickets: Mapping[str, Mapping[str, Ticket]],
+) -> None:
+    """Write Allure's pages, and the history that they show: a point for each run but the newest. Raises AssayError."""
     tools = AllureTools.require_installed(fleet.root)
-    output = reports / "allure"
+    output, runs, holders = reports / "allure", latest.list_reported_runs(), list(latest.read_holders())
+    most = min(max(MAX_POINT_RESULTS // len(holders), MIN_POINTS), MAX_POINTS)
+    points = list(list_history_points(latest, known, runs[-most:]))
     with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
-        home = Path(scratch)
+        home, run = Path(scratch), runs[-1].run
         attachments = ReportAttachments((reports / "artefacts", evidence / "objects"))
-        incidents = write_allure_results(home / "results", fleet, latest.read_holders(), run, attachments)
+        incidents = write_allure_results(home / "results", fleet, holders, run, attachments, tickets)
+        earlier = (point for point in points if point["uuid"] != run)
+        once = count_judgements_once(earlier, {holder.name: holder.measured for holder in holders})
+        _write_points(home / ALLURE_HISTORY, once)
         config = {
             "name": f"run {run}",
             "output": str(output),
-            "historyPath": str(reports / ALLURE_HISTORY),
-            "historyLimit": ALLURE_HISTORY_LIMIT,
-            "appendHistory": True,
+            "historyPath": str(home / ALLURE_HISTORY),
+            "appendHistory": False,
             "categories": list_categories(fleet, incidents),
-            "plugins": _page_plugins(fleet),
+            "plugins": _page_plugins(fleet, most),
         }
         (home / "allurerc.json").write_text(json.dumps(config))
         shutil.rmtree(output, ignore_errors=True)
         _run_allure(tools, home, reports)
+    _write_points(reports / ALLURE_HISTORY, points)
     page = output / "index.html"
     if page.exists():
         page.write_text(remove_foreign_scripts(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _write_points(file: Path, points: Iterable[dict[str, Any]]) -> None:
+    file.write_text("".join(f"{json.dumps(point)}\n" for point in points), encoding="utf-8")
 
 
 def _list_declared(fleet: Fleet) -> tuple[set[str], set[str], Mapping[str, float]]:
@@ -168,11 +198,12 @@ def _list_declared(fleet: Fleet) -> tuple[set[str], set[str], Mapping[str, float
     return checks, {*fleet.nodes, *racks, *fabrics}, list_fresh_hours(fleet, ())
 
 
-def _page_plugins(fleet: Fleet) -> dict[str, Any]:
-    """Return Allure's plugin for the page: a tree by pool and rack, and charts over the runs."""
-    charts = [{"type": chart} for chart in ALLURE_CHARTS]
+def _page_plugins(fleet: Fleet, points: int) -> dict[str, Any]:
+    """Return Allure's plugin for the page: charts over so many runs first, and a tree by pool and rack."""
+    charts = [{"type": chart, "limit": points} for chart in ALLURE_CHARTS]
     name = f"{fleet.root.name} at {fleet.commit[:12] or 'no commit'}"
     options = {"reportName": name, "groupBy": ["pool", "rack"], "reportLanguage": "en", "charts": charts}
+    options |= {"sections": ["charts", "timeline"], "defaultSection": "charts"}
     return {"awesome": {"options": options}}
 
 

@@ -106,6 +106,8 @@ class OrdinaryItemHooks:
         self._take_outcome = take_outcome
         self._one_line_output = terminal_report.is_one_line_output(config)
         self._allure = is_allure_requested(config)
+        if self._allure:
+            write_no_containers()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -204,6 +206,17 @@ class OrdinaryItemHooks:
 def is_allure_requested(config: pytest.Config) -> bool:
     """Return whether allure-pytest writes results in this session."""
     return bool(config.getoption("allure_report_dir", default=None))
+
+
+def write_no_containers() -> None:
+    """Let allure-pytest write results alone: it has a file for each fixture of each check, which say nothing more."""
+    from allure_commons import plugin_manager
+    from allure_commons.logger import AllureFileLogger
+
+    for logger in [plugin for plugin in plugin_manager.get_plugins() if isinstance(plugin, AllureFileLogger)]:
+        plugin_manager.unregister(logger)
+        logger.report_container = None  # pluggy registers what can be called
+        plugin_manager.register(logger)
 
 
 def add_allure_labels(fleet: Fleet, context: CheckContext) -> None:
