@@ -13,7 +13,6 @@ import yaml
 from assay.act.ingest.collection import LEAST_GPUS, LEAST_NODES
 from assay.act.loop.background_worker import FAILURE_BACKOFF
 from assay.act.loop.reconcile_loop import DEFAULT_POLL_INTERVAL_S, LEDGER_WAIT_S, STOP_GRACE_S
-from assay.act.orders.ticket_photos import MAX_PHOTO_BYTES, MAX_PHOTOS
 from assay.act.remedies.settings import BmcSettingsUpdate
 from assay.act.schedules.due_slots import MAX_SLOT_ATTEMPTS
 from assay.act.schedules.slot_runner import SLOT_LEASE_S
@@ -137,7 +136,6 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
     ),
     ("docs/load-tools.md", "with at least 40 GPUs of other nodes", LEAST_GPUS, 40),
     ("docs/pages.md", "With more than 1,500 nodes, each rack is one tile", MAX_LETTERS, 1500),
-    ("docs/pages.md", "up to 8 MB each and 20 a ticket", [MAX_PHOTO_BYTES / 2**20, MAX_PHOTOS], [8, 20]),
     ("docs/pages.md", "A stream ends after 15 minutes", STREAM_S / 60, 15),
     ("docs/people.md", "are meant for an hour, or for `--within`", default_of(TrustRules, "order_hours"), 1),
     ("docs/people.md", "after 1, 2, 4 … minutes, at most 60", DOUBLED, [1, 2, 4, 60]),

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
 
 from assay.model.facts import fact, inline, shown
 from assay.model.ledger_entry import Context
-
-PhotoType = Literal["jpg", "png", "webp", "heic"]
-FIRST_BYTES: dict[PhotoType, bytes] = {"jpg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
-"""ISO/IEC 10918-1; ISO/IEC 15948."""
-BRANDS: dict[bytes, PhotoType] = {b"WEBP": "webp", b"heic": "heic", b"heix": "heic", b"mif1": "heic", b"msf1": "heic"}
-"""What stands at byte 8 of the others (RFC 9649; ISO/IEC 23008-12)."""
-MEDIA_TYPES: dict[PhotoType, str] = {
-    "jpg": "image/jpeg",
-    "png": "image/png",
-    "webp": "image/webp",
-    "heic": "image/heic",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +90,6 @@ class WorkReport:
     """What was done, in that person's words."""
 
 
-@dataclass(frozen=True, slots=True)
-class TicketPhoto:
-    """A photo of the work: when it was added, by whom, its digest, its type (jpg, png, webp, heic) and its size."""
-
-    at: str
-    """When it was added: ISO 8601 UTC."""
-    who: str
-    """Who added it."""
-    sha256: str
-    """Its digest."""
-    type: PhotoType
-    """Its type."""
-    bytes: int
-    """Its size in bytes."""
-
-
 @fact
 class TicketRecord:
     """A ticket, which is work for a technician, and its history. Times are ISO 8601 with the offset of UTC."""
@@ -136,8 +107,6 @@ class TicketRecord:
     """What happened to it, oldest first."""
     done: WorkReport | None = None
     """The last word of a technician that the work is done; null without one since it was opened again."""
-    photos: tuple[TicketPhoto, ...] = ()
-    """The photos of the work."""
     context: Context = "fleet"
     """What it is about: a real machine, or a virtual one of the lab."""
 
@@ -145,12 +114,3 @@ class TicketRecord:
     def reopen_count(self) -> int:
         """How often the ticket was reopened."""
         return sum(event.what == "reopened" for event in self.history)
-
-
-def find_photo_type(content: bytes) -> PhotoType | None:
-    """Return the type of a photo by its first bytes, None for anything else. Its name counts for nothing."""
-    for kind, start in FIRST_BYTES.items():
-        if content.startswith(start):
-            return kind
-    is_container = content.startswith(b"RIFF") or content[4:8] == b"ftyp"
-    return BRANDS.get(content[8:12]) if is_container else None

@@ -1,4 +1,4 @@
-"""A technician's phone: photos, and the word that the work is done. It asks for the proof, and closes nothing."""
+"""A technician's phone: the word that the work is done. It asks for the proof, and closes nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
-from assay.act.orders import ticket_photos
 from assay.tell.api import order_routes
 from assay.tell.pages import page_routes
 from assay.tell.server.app_state import AppState
@@ -22,12 +21,7 @@ from tests.tell.fleet_with_history import make_fleet_with_history, make_ticket
 
 ROLES = {"ann": "operator", "tom": "technician", "vic": "viewer"}
 TICKET = make_ticket()
-PAGE, ORDERS, PHOTOS = (
-    f"/tickets/{TICKET.id}",
-    f"/api/v1/tickets/{TICKET.id}/orders",
-    f"/api/v1/tickets/{TICKET.id}/photos",
-)
-PNG = b"\x89PNG\r\n\x1a\n" + b"a picture of a plug"
+PAGE, ORDERS = f"/tickets/{TICKET.id}", f"/api/v1/tickets/{TICKET.id}/orders"
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -53,7 +47,7 @@ def site(tmp_path: Path) -> Site:
     visitors = {name: {"role": role, "token": {"sha256": digests[name]}} for name, role in ROLES.items()}
     visitors["cus"] = {"role": "customer", "pools": ["h100-a"], "token": {"sha256": digests["cus"]}}  # type: ignore[dict-item]
     state = make_state(let_in(make_fleet_with_history(tmp_path), {"visitors": visitors}), tmp_path / ".assay")
-    routes = [*page_routes.routes(state), *order_routes.routes(state), *order_routes.photo_routes(state)]
+    routes = [*page_routes.routes(state), *order_routes.routes(state)]
     return Site(Caller(Starlette(routes=routes, exception_handlers={HTTPException: reply_refusal})), state)
 
 
@@ -72,7 +66,6 @@ def test_who_only_reads_says_nothing(site: Site) -> None:
     for who in ("vic", "cus"):
         body = urlencode({"after": "0", "order": "done", "reason": "x"}).encode()
         assert site.post(ORDERS, body, who, content_type=FORM).status == 403
-        assert site.post(PHOTOS, PNG, who).status == 403
     assert 'value="done"' not in site.get(PAGE, "vic").body.decode()
 
 
@@ -80,53 +73,6 @@ def test_a_page_of_another_site_says_nothing(site: Site) -> None:
     stranger = site.caller.post(ORDERS, b"order=done&reason=x&after=0", content_type=FORM, sec_fetch_site="cross-site")
     assert stranger.status in (401, 403)
     assert site.state.context.ledger.entries(kinds=["ticket.done"]) == []
-
-
-def test_a_photo_is_kept_under_its_digest_and_given_back_as_what_it_is(site: Site) -> None:
-    replies = [site.post(PHOTOS, PNG, content_type="text/html") for _ in range(2)]
-    digest = hashlib.sha256(PNG).hexdigest()
-    assert [(reply.status, reply.json) for reply in replies] == [(201, {"sha256": digest})] * 2
-    (entry,) = site.state.context.ledger.entries(kinds=["ticket.photo"])
-    assert entry.body["who"] == "tom"
-    given = site.get(f"{PHOTOS}/{digest}", "vic")
-    assert (given.status, given.body, given.headers["content-type"]) == (200, PNG, "image/png")
-    assert given.headers["x-content-type-options"] == "nosniff"
-    assert f"{PHOTOS}/{digest}" in site.get(PAGE).body.decode()
-    assert site.get(f"{PHOTOS}/{digest}", "cus").status == 403
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "reason"),
-    [
-        (b"<script>alert(1)</script>", 422, "no photo"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 422, "no photo"),
-        (b"", 422, "no photo"),
-        (PNG + bytes(ticket_photos.MAX_PHOTO_BYTES), 413, "a body of more than"),
-    ],
-)
-def test_what_is_no_photo_is_refused(site: Site, body: bytes, status: int, reason: str) -> None:
-    reply = site.post(PHOTOS, body, content_type="image/png")
-    assert (reply.status, reason in reply.json["error"]) == (status, True)
-    assert not (site.state.context.home / "photos").exists()
-
-
-def test_a_ticket_has_a_bounded_number_of_photos(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ticket_photos, "MAX_PHOTOS", 2)
-    replies = [site.post(PHOTOS, PNG + bytes([number])) for number in range(3)]
-    assert [reply.status for reply in replies] == [201, 201, 422]
-
-
-@pytest.mark.parametrize("name", ["..%2Fledger.sqlite", "0" * 64, "../ledger.sqlite"])
-def test_only_the_photos_of_a_ticket_are_given(site: Site, name: str) -> None:
-    (site.state.context.home / "photos").mkdir()
-    (site.state.context.home / "photos" / ("0" * 64)).write_bytes(PNG)
-    assert site.get(f"{PHOTOS}/{name}").status == 404
-
-
-def test_a_photo_that_was_changed_on_the_disk_is_not_shown(site: Site) -> None:
-    digest = site.post(PHOTOS, PNG).json["sha256"]
-    (site.state.context.home / "photos" / digest).write_bytes(PNG + b"!")
-    assert site.get(f"{PHOTOS}/{digest}").status == 404
 
 
 def test_a_closed_ticket_takes_no_word(site: Site) -> None:

@@ -29,7 +29,6 @@ from assay.model.facts import to_json
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
-from assay.model.ticket import find_photo_type
 from assay.model.timestamps import parse_time
 from assay.observe.evidence_contents import PartSerial, find_node_serials, find_part_serials
 
@@ -236,6 +235,10 @@ def read_firmware_versions(evidence: EvidenceDocument) -> dict[str, str]:
 
 
 PHOTOS_KIND = PhotosTakenEntry.kind
+FIRST_BYTES = {"jpg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
+"""ISO/IEC 10918-1; ISO/IEC 15948."""
+BRANDS = {b"WEBP": "webp", b"heic": "heic", b"heix": "heic", b"mif1": "heic", b"msf1": "heic"}
+"""What stands at byte 8 of the others (RFC 9649; ISO/IEC 23008-12)."""
 MAX_PHOTO_BYTES = 25 * 1024 * 1024
 MAX_PHOTOS = 60
 _PHOTO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,80}\.(jpe?g|png|heic|webp)", re.IGNORECASE)
@@ -321,5 +324,14 @@ def _read_photo(path: Path) -> tuple[str, bytes]:
         content = path.read_bytes()
     except OSError as error:
         return f"it cannot be read: {error.strerror}", b""
-    is_photo = find_photo_type(content) == match[1].lower().replace("jpeg", "jpg")
+    is_photo = _find_photo_type(content) == match[1].lower().replace("jpeg", "jpg")
     return ("", content) if is_photo else ("its first bytes are not those of such a photo", b"")
+
+
+def _find_photo_type(content: bytes) -> str | None:
+    """Return the type of a photo by its first bytes, None for anything else. Its name counts for nothing."""
+    for kind, start in FIRST_BYTES.items():
+        if content.startswith(start):
+            return kind
+    is_container = content.startswith(b"RIFF") or content[4:8] == b"ftyp"
+    return BRANDS.get(content[8:12]) if is_container else None

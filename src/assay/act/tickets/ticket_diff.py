@@ -15,21 +15,20 @@ from assay.model.entries.tickets import (
     TicketClosedEntry,
     TicketDoneEntry,
     TicketOpenedEntry,
-    TicketPhotoEntry,
     TicketReopenedEntry,
     TicketUpdatedEntry,
 )
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
-from assay.model.ticket import Ticket, TicketEvent, TicketPhoto, TicketRecord, WorkReport
+from assay.model.ticket import Ticket, TicketEvent, TicketRecord, WorkReport
 from assay.model.timestamps import format_duration, parse_time
 
 ProofFinder = Callable[[Ticket, str], str]
 """Returns what proved a ticket's problem fixed since a time (ISO 8601), "" if nothing did."""
 OPENING_KINDS = ("ticket.opened", "ticket.updated", "ticket.reopened")
-TicketEvents = TicketClosedEntry | TicketDoneEntry | TicketPhotoEntry
+TicketEvents = TicketClosedEntry | TicketDoneEntry
 TICKET_KINDS = (*OPENING_KINDS, "ticket.closed")
-TICKET_RECORD_KINDS = (*TICKET_KINDS, TicketDoneEntry.kind, TicketPhotoEntry.kind)
-"""All kinds that `list_tickets` reads: also what technicians said and photographed."""
+TICKET_RECORD_KINDS = (*TICKET_KINDS, TicketDoneEntry.kind)
+"""All kinds that `list_tickets` reads: also what technicians said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def _apply_entry(records: dict[str, TicketRecord], entry: LedgerEntry) -> dict[s
 TICKETS = Projection[dict[str, TicketRecord]](TICKET_RECORD_KINDS, dict, _apply_entry, dict)
 """Every ticket with its history, by id, in the order in which they were first opened."""
 TICKETS_WITHOUT_REPORTS = Projection[dict[str, TicketRecord]](TICKET_KINDS, dict, _apply_entry, dict)
-"""The same without what technicians said and photographed: sinks get what changed the ticket itself."""
+"""The same without what technicians said: sinks get what changed the ticket itself."""
 
 
 def list_tickets(entries: Iterable[LedgerEntry]) -> list[TicketRecord]:
@@ -154,10 +153,7 @@ def list_tickets(entries: Iterable[LedgerEntry]) -> list[TicketRecord]:
 
 
 def _apply_event(known: TicketRecord, content: TicketEvents, at: str) -> TicketRecord:
-    """Return a ticket after it was closed, or after a technician said or photographed something."""
-    if isinstance(content, TicketPhotoEntry):
-        photo = TicketPhoto(at, content.who, content.sha256, content.type, content.bytes)
-        return replace(known, photos=(*known.photos, photo))
+    """Return a ticket after it was closed, or after a technician said that it is done."""
     if isinstance(content, TicketDoneEntry):
         event = TicketEvent(at, "done", f"{content.who}: {content.note}")
         return replace(known, done=WorkReport(at, content.who, content.note), history=(*known.history, event))

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from assay.model.entries.entry_content import EntryBody, EntryContent
 from assay.model.facts import fact, from_json, shown, to_json
-from assay.model.ticket import PhotoType, Ticket
+from assay.model.ticket import Ticket
 
 
 @fact
@@ -67,14 +67,14 @@ class TicketDoneEntry(EntryContent):
 
 @fact
 class TicketPhotoEntry(EntryContent):
-    """A photo was added to a ticket, by whom. `type` is jpg, png, webp or heic, `bytes` its size."""
+    """A photo was added to a ticket, by whom, as earlier versions of assay took them. `bytes` is its size."""
 
     kind = "ticket.photo"
     ticket: str
     title: str
     who: str
     sha256: str
-    type: PhotoType
+    type: str
     bytes: int
 
 

@@ -55,7 +55,6 @@ def load_static_files() -> dict[str, StaticFile]:
         "live.js": _make_file("live.js", join("htmx.min.js", "hx-sse.min.js"), "text/javascript"),
         "paper.js": _make_file("paper.js", join("qrcode.js", "paper.js"), "text/javascript"),
         "icon.svg": _make_file("icon.svg", (ours / "icon.svg").read_bytes(), "image/svg+xml"),
-        "photo.js": _make_file("photo.js", (ours / "photo.js").read_bytes(), "text/javascript"),
     }
 
 

@@ -58,7 +58,6 @@ ROUTE_BUILDERS: RouteBuilders = (
     login_routes.routes,
     conditional_answers.routes,
     order_routes.routes,
-    order_routes.photo_routes,
     machine_reports.routes,
 )
 SHUTDOWN_GRACE_S = 10

@@ -11,10 +11,8 @@ from assay.model.specs.serving import VisitorRights, VisitorRole
 ORDERS_OF_ROLES: dict[VisitorRole, frozenset[str]] = {
     "viewer": frozenset(),
     "customer": frozenset({"operation"}),
-    "technician": frozenset({"certify", "done", "photo"}),
-    "operator": frozenset(
-        {"certify", "done", "photo", "hold", "release", "pause", "resume", "approve", "decline", "operation"}
-    ),
+    "technician": frozenset({"certify", "done"}),
+    "operator": frozenset({"certify", "done", "hold", "release", "pause", "resume", "approve", "decline", "operation"}),
 }
 
 
