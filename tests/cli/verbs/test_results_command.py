@@ -77,7 +77,7 @@ def test_runs_are_listed_newest_first(results):
     assert json.loads(results("--list", "--format", "json", "--most", "1")[1])["of"] == 3
 
 
-@pytest.mark.parametrize("form", ["text", "json", "csv", "junit", "github"])
+@pytest.mark.parametrize("form", ["text", "json", "csv", "junit"])
 def test_every_format_is_there(results, form):
     code, out = results("--format", form)
     assert (code, bool(out.strip())) == (1, True)

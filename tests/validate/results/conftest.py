@@ -75,14 +75,14 @@ def day(keep: Kept) -> tuple[Path, Path]:
 def told() -> Callable[..., list[str]]:
     """Return how to tell a run in a format, or two of them."""
 
-    def tell(form: FormatName, *files: Path, root: Path = Path(), wanted: OutcomeFilter = NO_FILTER) -> list[str]:
+    def tell(form: FormatName, *files: Path, wanted: OutcomeFilter = NO_FILTER) -> list[str]:
         if len(files) == 1:
             with StoredRun.open(files[0]) as stored:
-                return list(RESULT_FORMATS[form].run(RunSummary(stored, wanted, root)))
+                return list(RESULT_FORMATS[form].run(RunSummary(stored, wanted)))
         tell_two = RESULT_FORMATS[form].comparison
         assert tell_two is not None
         with compare_runs(files[-2], files[-1], wanted) as comparison:
-            return list(tell_two(collect_differences(comparison, root)))
+            return list(tell_two(collect_differences(comparison)))
 
     return tell
 

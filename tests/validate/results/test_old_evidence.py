@@ -28,7 +28,7 @@ def test_width(gpu):
     assert gpu.pcie.width == 16
 """
 SKIPPING = SUITE + "    pytest.skip('not today')\n"
-FORMATS = {"text": 1, "json": 1, "junit": 1, "github": 1}
+FORMATS = {"text": 1, "json": 1, "junit": 1}
 
 
 @pytest.fixture

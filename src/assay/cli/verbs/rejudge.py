@@ -87,7 +87,7 @@ def rejudge(
             )
             rejudged = stack.enter_context(judging)
         comparison = stack.enter_context(compare_runs(rejudged.old, rejudged.new))
-        differences = collect_differences(comparison, workspace.root)
+        differences = collect_differences(comparison)
         format_answer = format_rejudge_json if form == "json" else format_rejudge_text
         for line in format_answer(rejudged, differences):
             typer.echo(line)

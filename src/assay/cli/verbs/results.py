@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 results_app = typer.Typer(add_completion=False)
 
-Form = Literal["text", "json", "csv", "junit", "github"]
+Form = Literal["text", "json", "csv", "junit"]
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
 DEFAULT_RUNS_LISTED = 20
 _COMPARE = "Comparison"
@@ -89,7 +89,7 @@ Formats = Annotated[
     Form,
     typer.Option(
         "--format",
-        help="text for people, json for machines, csv for spreadsheets, junit and github for CI.",
+        help="text for people, json for machines, csv for spreadsheets, junit for CI.",
         show_default=False,
     ),
 ]
@@ -160,7 +160,7 @@ def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, fo
         now = workspace.clock.now()
         age_h = (now - datetime.fromisoformat(stored.run.at)).total_seconds() / 3600
         remark = f"it is {age_h:.0f} h old, more than {max_age:g} h" if age_h > max_age else ""
-        summary = RunSummary(stored, outcome_filter, workspace.root, remark, now)
+        summary = RunSummary(stored, outcome_filter, remark, now)
         _print_lines(RESULT_FORMATS[form].run(summary))
         return int(not summary.passed)
 
@@ -181,7 +181,7 @@ def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filt
     earlier = list_earlier_runs(list_runs(workspace.reports_dir), new)
     old = find_run(workspace.reports_dir, against) if against else find_comparable_run(earlier, new, _tell_skipped)
     with compare_runs(old, new, outcome_filter) as comparison:
-        differences = collect_differences(comparison, workspace.root)
+        differences = collect_differences(comparison)
         _print_lines(format_comparison(differences))
         return int(comparison.worse > 0)
 

@@ -1,4 +1,4 @@
 """Takes the files of ended runs. Keeps the latest outcome of every check, and finds what changed.
 
-Gives the overview, the Allure report, JUnit XML, Markdown and GitHub annotations.
+Gives the overview, the Allure report, JUnit XML and GitHub annotations.
 """

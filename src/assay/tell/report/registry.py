@@ -13,7 +13,7 @@ from typing import Any, Literal
 from assay.model.facts import fact, to_json
 from assay.model.outcome import VERDICTS, CheckVerdict, FailureArtefact, Measurement, SuiteRun
 from assay.model.text.csv_rows import format_csv
-from assay.tell.report import github, junit_format, text_formats
+from assay.tell.report import junit_format, text_formats
 from assay.validate.results.comparison_summary import RunDifferences
 from assay.validate.results.run_comparison import CHANGE_KINDS, ChangeKind, OutcomeChange
 from assay.validate.results.run_summary import RunSummary
@@ -229,7 +229,7 @@ def format_csv_comparison(differences: RunDifferences) -> Iterator[str]:
     yield from format_csv(CHANGE_COLUMNS, map(asdict, differences.comparison.changes()))
 
 
-FormatName = Literal["text", "json", "csv", "junit", "github"]
+FormatName = Literal["text", "json", "csv", "junit"]
 
 
 @dataclass(frozen=True)
@@ -245,5 +245,4 @@ RESULT_FORMATS: dict[FormatName, ResultFormat] = {
     "json": ResultFormat(format_json, format_json_comparison),
     "csv": ResultFormat(format_csv_outcomes, format_csv_comparison),
     "junit": ResultFormat(junit_format.format_junit),
-    "github": ResultFormat(github.format_github, github.format_github_comparison),
 }

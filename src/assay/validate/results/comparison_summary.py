@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from assay.model.outcome import SuiteRun
 from assay.model.text.lists import fold_names, format_count, format_list
@@ -56,14 +55,6 @@ class ChangeGroup:
         return self.example.decides
 
     @property
-    def description(self) -> str:
-        """Places and reason as text."""
-        example, reason = self.example, _describe_reason(self.example)
-        if self.outcomes == 1:
-            return f"{example.subject}: {reason}"
-        return f"{self.outcomes} outcomes on {format_places(list(self.places))}, first {example.subject}: {reason}"
-
-    @property
     def line(self) -> str:
         """One line for people."""
         example, reason = self.example, _describe_reason(self.example)
@@ -110,11 +101,10 @@ def _describe_reason(change: OutcomeChange) -> str:
 
 @dataclass(frozen=True)
 class RunDifferences:
-    """A comparison with its groups of changes. `root` is the fleet repository."""
+    """A comparison with its groups of changes."""
 
     comparison: RunComparison
     groups: tuple[ChangeGroup, ...] = ()
-    root: Path = Path()
 
     @property
     def old(self) -> SuiteRun:
@@ -127,9 +117,9 @@ class RunDifferences:
         return self.comparison.new
 
 
-def collect_differences(comparison: RunComparison, root: Path = Path()) -> RunDifferences:
+def collect_differences(comparison: RunComparison) -> RunDifferences:
     """Return a comparison with all that is derived from it."""
-    return RunDifferences(comparison, tuple(group_changes(comparison)), root)
+    return RunDifferences(comparison, tuple(group_changes(comparison)))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay.ledger.runs.reader import StoredRun
@@ -122,7 +121,7 @@ class PlaceCounts:
 
 
 class RunSummary:
-    """The outcomes of a stored run that a filter selects. `root` is the fleet repository, which holds the suites.
+    """The outcomes of a stored run that a filter selects.
 
     `remark` says why the run cannot be relied on, "" where it can: a run that has not ended cannot, nor one whose
     evidence is too old at `now` (None: its age does not matter), nor one in which everything was skipped.
@@ -132,13 +131,11 @@ class RunSummary:
         self,
         stored: StoredRun,
         outcome_filter: OutcomeFilter = NO_FILTER,
-        root: Path = Path(),
         remark: str = "",
         now: datetime | None = None,
     ) -> None:
         self.stored = stored
         self.outcome_filter = outcome_filter
-        self.root = root
         self._filter_sql = compile_filter(stored.connection, outcome_filter)
         remark = remark or self._find_objection(now)
         self.remark = remark if stored.has_ended else _UNFINISHED.format(stored.run.id)
