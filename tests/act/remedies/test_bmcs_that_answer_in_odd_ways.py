@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from assay.act.actions import action
-from assay.act.remedies.bmc_updates import RedfishFirmwareUpdater
+from assay.act.remedies.bmc_updates import FirmwareUpdater
 from assay.act.remedies.firmware_stages import FirmwareStage
 from assay.act.remedies.firmware_update import FirmwareUpdateRun, report_failure, report_stages
 from assay.adapters.bmc.client import open_bmc
@@ -163,9 +163,9 @@ def bring(node: Node, folder: Path, push: str = "multipart") -> dict[str, Any]:
     image.write_bytes(IMAGE)
 
     @contextlib.contextmanager
-    def connect() -> Iterator[RedfishFirmwareUpdater]:
+    def connect() -> Iterator[FirmwareUpdater]:
         with open_bmc(node) as bmc:
-            yield RedfishFirmwareUpdater(bmc)
+            yield FirmwareUpdater(bmc)
 
     work = FirmwareUpdateRun("n0042", connect, lambda _: (image, "not compared"), 15.0, 0.5, 0.0)
     try:

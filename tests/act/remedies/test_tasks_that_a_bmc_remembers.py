@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.act.remedies.bmc_updates import RedfishFirmwareUpdater
+from assay.act.remedies.bmc_updates import FirmwareUpdater
 from assay.adapters.bmc.client import BmcClient
 from assay.model.specs.firmware_bundle import FirmwareComponent
 
@@ -36,7 +36,7 @@ class Paper:
 
 def reset_since(ended: Any, reset: Any) -> bool:
     component = FirmwareComponent.model_construct(name="HGX_BMC_0", inventory=[], reset="host")
-    update = RedfishFirmwareUpdater(cast("BmcClient", Paper({**TASK, "EndTime": ended}, reset))).find_update(component)
+    update = FirmwareUpdater(cast("BmcClient", Paper({**TASK, "EndTime": ended}, reset))).find_update(component)
     assert update is not None
     return update.reset_since
 
@@ -63,5 +63,5 @@ def test_a_time_that_cannot_be_read_proves_no_reset(odd: Any) -> None:
 )
 def test_whatever_a_task_holds_it_is_this_update_or_none(spoilt: dict[str, Any]) -> None:
     component = FirmwareComponent.model_construct(name="HGX_BMC_0", inventory=["BMC"], reset="host")
-    found = RedfishFirmwareUpdater(cast("BmcClient", Paper({**TASK, **spoilt}, RESET))).find_update(component)
+    found = FirmwareUpdater(cast("BmcClient", Paper({**TASK, **spoilt}, RESET))).find_update(component)
     assert found is None or isinstance(found.message, str)

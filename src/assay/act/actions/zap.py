@@ -8,7 +8,7 @@ from __future__ import annotations
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.act.boot.network_boot import boot_declared_image, find_other_image
 from assay.act.remedies.ansible_playbook import run_playbook
-from assay.act.remedies.bmc_updates import RedfishFirmwareUpdater
+from assay.act.remedies.bmc_updates import FirmwareUpdater
 from assay.act.remedies.boot import read_boot_facts
 from assay.act.remedies.firmware_stages import find_version_mismatches, format_mismatches, list_managed_components
 from assay.act.remedies.settings import bring_configuration, find_configuration_mismatches, refuse_settings
@@ -66,5 +66,5 @@ def _read_versions(context: ActionContext, node: str) -> dict[str, str]:
     if not wanted:
         return {}
     with open_fleet_bmc(context.fleet, context.fleet.nodes[node], READ_S) as bmc:
-        seen = RedfishFirmwareUpdater(bmc).read_versions()
+        seen = FirmwareUpdater(bmc).read_versions()
     return {ident: seen.get(ident, "absent") for ident in sorted(wanted)}

@@ -1,7 +1,4 @@
-"""The updates of one BMC, as far as the firmware work needs them; `redfish_update_service` speaks Redfish for it.
-
-Firmware updates through one BMC, in Redfish terms: running versions, remembered updates, pushes and resets.
-"""
+"""Firmware updates through one BMC, in Redfish terms: running versions, remembered updates, pushes and resets."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from assay.adapters.bmc.client import BmcClient, open_fleet_bmc
 from assay.adapters.bmc.errors import BmcResourceMissing
@@ -38,51 +35,12 @@ class FirmwareUpdateStatus:
     lost: bool = False
 
 
-class FirmwareUpdater(Protocol):
-    """One BMC, as far as updates need it. Every method may raise AssayError."""
-
-    def read_versions(self) -> Mapping[str, str]:
-        """Return version by inventory id."""
-
-    def read_pending_versions(self) -> Mapping[str, str]:
-        """Return the version that waits for a reset by inventory id; empty if the BMC does not list such versions."""
-
-    def read_bmc_restart(self) -> str | None:
-        """Return when the BMC itself last restarted, "" if it does not say, None if that cannot be read."""
-
-    def find_update(self, component: FirmwareComponent) -> FirmwareUpdateStatus | None:
-        """Return the newest update of a component that the BMC remembers."""
-
-    def read_update(self, ident: str) -> FirmwareUpdateStatus:
-        """Return one update by its id."""
-
-    def push(self, component: FirmwareComponent, image: Path) -> str:
-        """Upload an image. Return the id of its update."""
-
-    def restart(self, target: FirmwareReset) -> None:
-        """Restart the BMC or the host, or cut its power."""
-
-
-BmcConnector = Callable[[], AbstractContextManager[FirmwareUpdater]]
-
-
 PUSH_TIMEOUT_S = 600.0
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def make_bmc_connector(node: Node, fleet: Fleet) -> BmcConnector:
-    """Return what logs in to a node's BMC. Each call logs in anew: a BMC that restarts forgets its sessions."""
-
-    @contextmanager
-    def connect() -> Iterator[RedfishFirmwareUpdater]:
-        with open_fleet_bmc(fleet, node) as bmc:
-            yield RedfishFirmwareUpdater(bmc)
-
-    return connect
-
-
-class RedfishFirmwareUpdater:
-    """The updates of one BMC that we are logged in to."""
+class FirmwareUpdater:
+    """The updates of one BMC that we are logged in to. Every method may raise AssayError."""
 
     def __init__(self, bmc: BmcClient) -> None:
         self._bmc = bmc
@@ -92,7 +50,7 @@ class RedfishFirmwareUpdater:
         return _format_readings(self._bmc.read_running_firmware())
 
     def read_pending_versions(self) -> dict[str, str]:
-        """Return the version that waits for a reset by inventory id."""
+        """Return the version that waits for a reset by inventory id; empty if the BMC does not list such versions."""
         return _format_readings(read_firmware_inventory(self._bmc).pending)
 
     def read_bmc_restart(self) -> str | None:
@@ -150,6 +108,20 @@ class RedfishFirmwareUpdater:
         """Return the Manager resource of the BMC itself, {} if the system links to none."""
         managers = self._bmc.system().get("Links", {}).get("ManagedBy", [])
         return self._bmc.get(managers[0]["@odata.id"]) if managers else {}
+
+
+BmcConnector = Callable[[], AbstractContextManager[FirmwareUpdater]]
+
+
+def make_bmc_connector(node: Node, fleet: Fleet) -> BmcConnector:
+    """Return what logs in to a node's BMC. Each call logs in anew: a BMC that restarts forgets its sessions."""
+
+    @contextmanager
+    def connect() -> Iterator[FirmwareUpdater]:
+        with open_fleet_bmc(fleet, node) as bmc:
+            yield FirmwareUpdater(bmc)
+
+    return connect
 
 
 def _format_readings(tree: ReadingTree) -> dict[str, str]:
