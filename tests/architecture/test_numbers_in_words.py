@@ -56,6 +56,7 @@ from assay.tell.pages.fleet_pages import MAX_LETTERS
 from assay.tell.report.junit_format import MAX_OUTCOME_CASES
 from assay.tell.server.agent_tokens import COMMAND_CACHE_S, FILE_CACHE_S
 from assay.tell.server.ledger_changes import STREAM_S
+from assay.tell.server.visitor_shares import MAX_STREAMS, MAX_WAITING
 from assay.validate.runs.sharding import MAX_SHARD_NODES, MAX_SHARD_OUTCOMES
 from tests.architecture.claims import read_words
 from tests.support.places import ROOT
@@ -137,6 +138,7 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
     ("docs/load-tools.md", "with at least 40 GPUs of other nodes", LEAST_GPUS, 40),
     ("docs/pages.md", "With more than 1,500 nodes, each rack is one tile", MAX_LETTERS, 1500),
     ("docs/pages.md", "A stream ends after 15 minutes", STREAM_S / 60, 15),
+    ("docs/pages.md", "32 waiting and 16 streams", [MAX_WAITING, MAX_STREAMS], [32, 16]),
     ("docs/people.md", "are meant for an hour, or for `--within`", default_of(TrustRules, "order_hours"), 1),
     ("docs/people.md", "after 1, 2, 4 … minutes, at most 60", DOUBLED, [1, 2, 4, 60]),
     ("docs/plans.md", "what it would have meant in the last 30 days", BACKTEST_DAYS, 30),

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,7 +21,10 @@ from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.node_entries import DecisionEntry, TransitionEntry
 from assay.tell.api.conditional_answers import ChangeStream
 from assay.tell.server.app_state import AppState
+from assay.tell.server.server import build_app
+from assay.tell.server.server_certificate import ListenConfig, ServerCertificate
 from assay.tell.server.visitor_rights import Visitor
+from assay.tell.server.visitor_shares import VisitorShares
 from tests.tell.asgi_calls import Caller, Reply
 
 PATH = "/api/v1/operations"
@@ -64,9 +68,11 @@ def test_the_same_key_is_the_same_operation_and_another_wish_under_it_is_refused
 
 
 def test_of_many_at_the_same_time_one_is_recorded(ann: Caller, state: AppState) -> None:
-    before = position(state)
+    before, certificate = position(state), ServerCertificate(ListenConfig("127.0.0.1", 0), lambda _: None)
+    servers = [replace(state, shares=VisitorShares()) for _ in range(16)]  # each has an event loop of its own
+    callers = [replace(ann, app=build_app(server, certificate)) for server in servers]
     with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(lambda number: ask(ann, "key-of-many", f"n00{16 + number % 2}"), range(16)))
+        replies = list(pool.map(lambda n: ask(callers[n], "key-of-many", f"n00{16 + n % 2}"), range(16)))
     assert sorted({reply.status for reply in replies}) == [200, 202, 409]
     assert position(state) == before + 1
     [ident] = {reply.json["id"] for reply in replies if reply.status != 409}

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from threading import Event
 
 import pytest
-from starlette.exceptions import HTTPException
 
 from assay.ledger.errors import LedgerError
 from assay.tell.server import ledger_changes
@@ -96,14 +95,3 @@ def test_who_is_not_admitted_any_more_hears_nothing_more() -> None:
             return [head async for head in changes.watch(0, ask)]
 
     assert len(asyncio.run(hear_all())) == 1
-
-
-def test_one_visitor_takes_nothing_from_another() -> None:
-    changes = LedgerChanges(answers(1), Event(), print)
-    ends = [changes.begin_stream("acme") for _ in range(ledger_changes.MAX_SHARE)]
-    with pytest.raises(HTTPException, match="acme follows the ledger 16 times already") as refused:
-        changes.begin_stream("acme")
-    assert refused.value.status_code == 429
-    changes.begin_stream("ann")()
-    ends.pop()()
-    changes.begin_stream("acme")

@@ -34,7 +34,7 @@ from assay.tell.server.requests import make_refusal
 from assay.tell.server.visitor_rights import Visitor
 from assay.tell.views.listings import list_changes
 
-BUILT_AT_ONCE, MAX_WAITING = 2, 64
+BUILT_AT_ONCE = 2
 MINUTE_S = 60
 
 
@@ -62,10 +62,9 @@ class ApiRoutes:
             if visitor.is_customer and not endpoint.for_customers:
                 raise make_refusal(403, "this is for the operators of the fleet")
             query = read_query(endpoint.query, request.url.query, request.query_params)
-            if self._turns.statistics().tasks_waiting >= MAX_WAITING:
-                raise make_refusal(503, "too many requests at once; wait a little", wait_s=5)
             work = partial(self._build, endpoint, request, visitor, query)
-            tag, body = await anyio.to_thread.run_sync(work, limiter=self._turns)
+            async with self._state.shares.take_turn(visitor.name):
+                tag, body = await anyio.to_thread.run_sync(work, limiter=self._turns)
             headers = {**SECURITY_HEADERS, "ETag": tag, "Vary": "Authorization, Cookie"}
             if body is None:
                 return Response(status_code=304, headers=headers)
@@ -112,11 +111,11 @@ class ChangeStream:
             if query.operation not in await run_in_threadpool(self._state.records.read_operations, visitor.sees):
                 raise make_refusal(404, "there is no such operation")
             events = self.format_operation(visitor, query.operation, admits_still)
-            return EventStream(events, self._changes.begin_stream(visitor.name))
+            return EventStream(events, self._state.shares.begin_stream(visitor.name))
         last = request.headers.get("last-event-id", "")
         after = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else query.after
         changes = self.format_changes(visitor, after, admits_still)
-        return EventStream(changes, self._changes.begin_stream(visitor.name))
+        return EventStream(changes, self._state.shares.begin_stream(visitor.name))
 
     async def format_operation(
         self, visitor: Visitor, ident: str, admits_still: Callable[[], Awaitable[bool]]
@@ -145,7 +144,10 @@ class ChangeStream:
                 if not head:
                     yield ": still here\n\n"
                 while after < head:
-                    page = await run_in_threadpool(list_changes, self._state.records, after, MAX_PAGE, visitor.sees)
+                    if not await admits_still():
+                        return
+                    async with self._state.shares.find_turn(visitor.name):
+                        page = await run_in_threadpool(list_changes, self._state.records, after, MAX_PAGE, visitor.sees)
                     after = page.position
                     for change in page.changes:
                         yield f"id: {change.seq}\nevent: change\ndata: {format_compact(change)}\n\n"

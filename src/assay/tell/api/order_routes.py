@@ -142,7 +142,7 @@ class OrderRoutes:
         state = next((state for state in self._state.records.read_node_states() if state.node == name), None)
         if state is None or not visitor.may_see(state):
             raise make_refusal(404, "there is no such node")
-        result = await self._give(partial(order_for_node, self._state.context, state, order))
+        result = await self._give(visitor, partial(order_for_node, self._state.context, state, order))
         return self._reply(request, result, f"/nodes/{quote(name, safe='')}")
 
     async def order_for_rollout(self, request: Request) -> Response:
@@ -153,7 +153,9 @@ class OrderRoutes:
         rollouts, ident = self._state.records.read_rollouts().rollouts, request.path_params["id"]
         if ident not in rollouts:
             raise make_refusal(404, "there is no such rollout")
-        result = await self._give(partial(order_for_rollout, self._state.context, rollouts.values(), ident, order))
+        result = await self._give(
+            visitor, partial(order_for_rollout, self._state.context, rollouts.values(), ident, order)
+        )
         return self._reply(request, result, f"/rollouts/{quote(ident, safe='')}")
 
     async def order_for_ticket(self, request: Request) -> Response:
@@ -164,7 +166,7 @@ class OrderRoutes:
         records, ident = self._state.records.read_tickets(), request.path_params["id"]
         if ident not in {record.ticket.id for record in records}:
             raise make_refusal(404, "there is no such ticket")
-        result = await self._give(partial(order_for_ticket, self._state.context, records, ident, order))
+        result = await self._give(visitor, partial(order_for_ticket, self._state.context, records, ident, order))
         return self._reply(request, result, f"/tickets/{quote(ident, safe='')}")
 
     async def _admit_orderer(self, request: Request, order: str = "") -> Visitor:
@@ -190,9 +192,10 @@ class OrderRoutes:
         except ValueError:
             raise make_refusal(422, "this is no form") from None
 
-    async def _give(self, give: Callable[[], Result]) -> Result:
+    async def _give(self, visitor: Visitor, give: Callable[[], Result]) -> Result:
         try:
-            return await run_in_threadpool(give)
+            async with self._state.shares.take_turn(visitor.name):
+                return await run_in_threadpool(give)
         except OrderRefused as error:
             raise make_refusal(409, error.what) from None
         except AssayError as error:
@@ -226,7 +229,7 @@ class OperationRoutes(OrderRoutes):
         """Accept an operation (202), say that it was accepted before (200), or refuse it."""
         visitor = await self._admit_orderer(request, OPERATION)
         body = await self._read_order(request, OperationRequest, MAX_OPERATION_BYTES)
-        record, is_new = await self._give(partial(self._begin, visitor, body))
+        record, is_new = await self._give(visitor, partial(self._begin, visitor, body))
         headers = {**SECURITY_HEADERS, "Location": f"/api/v1{OPERATIONS_PATH}/{record.id}"}
         return self._answer(visitor, record, 202 if is_new else 200, headers)
 
@@ -236,7 +239,7 @@ class OperationRoutes(OrderRoutes):
         body = await self._read_order(request, OperationCancel)
         if (ident := request.path_params["id"]) not in self._state.records.read_operations(visitor.sees):
             raise make_refusal(404, "there is no such operation")
-        record = await self._give(partial(self._order_as(visitor, body.reason).cancel, ident))
+        record = await self._give(visitor, partial(self._order_as(visitor, body.reason).cancel, ident))
         return self._answer(visitor, record, 200, SECURITY_HEADERS)
 
     def _begin(self, visitor: Visitor, body: OperationRequest) -> tuple[OperationRecord, bool]:

@@ -179,7 +179,8 @@ class PageRoutes:
                 raise make_refusal(414, f"a query of more than {MAX_QUERY} characters")
             asked = partial(PageRequest, request.url.path, request.path_params, request.query_params)
             key = (request.url.path, request.url.query, *visitor.rights)
-            page = await self._pages.render(key, partial(self._find_page, render, key, asked, visitor.anonymous))
+            async with self._state.shares.take_turn(visitor.name):
+                page = await self._pages.render(key, partial(self._find_page, render, key, asked, visitor.anonymous))
             if page is None:
                 raise make_refusal(404, "there is nothing of this name")
             return page.reply(request)
@@ -210,7 +211,7 @@ class PageRoutes:
         start = int(after) if after.isascii() and after.isdecimal() and len(after) < 16 else 0
         admits_still = partial(self._gate.admits_still, request, visitor)
         heads = self._changes.watch(start, admits_still)
-        return EventStream(self._format_changes(heads), self._changes.begin_stream(visitor.name))
+        return EventStream(self._format_changes(heads), self._state.shares.begin_stream(visitor.name))
 
     async def _format_changes(self, heads: AsyncGenerator[int, None]) -> AsyncIterator[str]:
         yield "retry: 3000\n\n"

@@ -21,6 +21,7 @@ from assay.tell.server.batch_writer import BatchWriter
 from assay.tell.server.requests import RefusalLog, is_trusted_proxy, make_refusal
 from assay.tell.server.sessions import Sessions
 from assay.tell.server.visitor_rights import LOCAL_READER
+from assay.tell.server.visitor_shares import VisitorShares
 from assay.tell.views.records import LiveRecords
 
 UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0
@@ -40,6 +41,7 @@ class AppState:
     refusals: RefusalLog
     report: Callable[[str], None] = lambda _: None
     ending: Event = field(default_factory=Event)
+    shares: VisitorShares = field(default_factory=VisitorShares)
 
     @cached_property
     def records(self) -> LiveRecords:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from functools import partial
 from threading import Event
 
 from starlette.concurrency import run_in_threadpool
@@ -14,15 +12,11 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from assay.tell.server.gate import SECURITY_HEADERS
-from assay.tell.server.requests import make_refusal
 
 LOOK_S = 5.0
 """How long one look waits for an entry. A new entry ends it at once."""
 REST_S = 1.0
 """Seconds between two messages, and after a look that failed: a burst of entries is one change."""
-MAX_WATCHERS = 256
-MAX_SHARE = 16
-"""Streams that one visitor may have open: all others still get theirs."""
 STREAM_S = 900
 """So long a stream lasts: then the client connects again, and is asked again who it is."""
 STREAM_HEADERS = {**SECURITY_HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -55,19 +49,9 @@ class LedgerChanges:
     def __init__(self, wait: Callable[[int, float], int], ending: Event, report: Callable[[str], None]) -> None:
         self._wait_for_entry, self._ending, self._report = wait, ending, report
         self._head, self.watchers = 0, 0
-        self._streams = Counter[str]()
         self._failure = ""
         self._grown = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-
-    def begin_stream(self, visitor: str) -> Callable[[], None]:
-        """Count a stream of a visitor, and return what ends it. Raises a refusal for one too many."""
-        if self._streams[visitor] >= MAX_SHARE:
-            raise make_refusal(429, f"{visitor} follows the ledger {MAX_SHARE} times already", wait_s=30)
-        if self._streams.total() >= MAX_WATCHERS:
-            raise make_refusal(503, "as many follow the ledger as may", wait_s=30)
-        self._streams[visitor] += 1
-        return partial(self._streams.subtract, (visitor,))
 
     async def watch(self, after: int, admits_still: Callable[[], Awaitable[bool]]) -> AsyncGenerator[int, None]:
         """Yield the number of the newest entry whenever it is above the last one, else 0 every few seconds.

@@ -1,0 +1,56 @@
+"""The share of each visitor, counted by name: what one asks for takes nothing from the others.
+
+A name has one thing made at a time, and so much waiting; it has so many streams open, and always its first. Works on
+the event loop's thread only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from weakref import WeakValueDictionary
+
+from anyio import CapacityLimiter
+
+from assay.tell.server.requests import make_refusal
+
+MAX_WAITING = 32
+"""Requests of one visitor that wait for their turn: more of them are refused."""
+MAX_STREAMS = 16
+"""Streams that one visitor may have open: all others still get theirs."""
+MAX_WATCHERS = 256
+"""Streams in all, beside the first of each visitor."""
+
+
+class VisitorShares:
+    """What each visitor has under way."""
+
+    def __init__(self) -> None:
+        self._turns = WeakValueDictionary[str, CapacityLimiter]()
+        self._streams = Counter[str]()
+
+    def take_turn(self, visitor: str) -> CapacityLimiter:
+        """Return what lets one request of a visitor go on at a time. Raises a refusal for one too many."""
+        turn = self.find_turn(visitor)
+        if turn.statistics().tasks_waiting >= MAX_WAITING:
+            raise make_refusal(429, f"{visitor} has {MAX_WAITING} requests waiting already", wait_s=5)
+        return turn
+
+    def find_turn(self, visitor: str) -> CapacityLimiter:
+        """Return the same for what was taken on already, such as a stream."""
+        return self._turns.get(visitor) or self._turns.setdefault(visitor, CapacityLimiter(1))
+
+    def begin_stream(self, visitor: str) -> Callable[[], None]:
+        """Count a stream of a visitor, and return what ends it. Raises a refusal for one too many."""
+        if self._streams[visitor] >= MAX_STREAMS:
+            raise make_refusal(429, f"{visitor} follows the ledger {MAX_STREAMS} times already", wait_s=30)
+        if self._streams[visitor] and self._streams.total() >= MAX_WATCHERS:
+            raise make_refusal(503, "as many follow the ledger as may", wait_s=30)
+        self._streams[visitor] += 1
+        return partial(self._end_stream, visitor)
+
+    def _end_stream(self, visitor: str) -> None:
+        self._streams[visitor] -= 1
+        if not self._streams[visitor]:
+            del self._streams[visitor]
