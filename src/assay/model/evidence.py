@@ -126,6 +126,16 @@ class MachineIdentity:
         return ", ".join([*parts, *([f"boot {self.boot_id[:BOOT_ID_SHOWN]}"] if self.boot_id else [])])
 
 
+def name_gpu(gpu: GpuIdentity) -> str:
+    """Return the short name of a GPU: the same in every boot, and in each place."""
+    return hashlib.sha256((gpu[1] or gpu[0]).encode()).hexdigest()[:8]
+
+
+def is_other_gpu(gpu: GpuIdentity, other: GpuIdentity) -> bool:
+    """Whether two GPUs differ: by UUID where both are known, since those of one board share its serial number."""
+    return gpu[1] != other[1] if gpu[1] and other[1] else gpu[0] != other[0]
+
+
 def identify_gpu(tree: Any) -> GpuIdentity:
     """Return the identity of a GPU in evidence."""
     serial, uuid = (clean_serial(read_at_path(tree, (name,)).value) for name in ("serial", "uuid"))
@@ -215,7 +225,7 @@ class EvidenceBasis:
     be newer than the evidence. None: nobody noted it. `boot_id` is the boot that the node ran, "" if that was not read.
     `log_gap` says why the kernel log may not be read to its end after the load, "" if it was or if nothing was loaded.
     `serial` is the machine's, "" if that was not read. `is_nameless`: neither that nor a GPU's was; so the evidence may
-    be of any machine.
+    be of any machine. `gpus` are the short names of the GPUs that were read.
     """
 
     after_entry: int | None = None
@@ -223,13 +233,15 @@ class EvidenceBasis:
     log_gap: str = ""
     serial: str = ""
     is_nameless: bool = False
+    gpus: str = ""
 
     @classmethod
     def of_document(cls, evidence: EvidenceDocument) -> EvidenceBasis:
         """Return what a document rests on."""
         machine = MachineIdentity.of_channels(evidence.channels)
         is_nameless = not (machine.serials or machine.gpus or evidence.node.startswith(FABRIC_EVIDENCE_PREFIX))
-        return cls(evidence.after_entry, machine.boot_id, _find_log_gap(evidence), machine.serial, is_nameless)
+        gpus = " ".join(sorted(map(name_gpu, machine.gpus)))
+        return cls(evidence.after_entry, machine.boot_id, _find_log_gap(evidence), machine.serial, is_nameless, gpus)
 
     def encode(self) -> str:
         """Return it as text, "" if nothing is known. `decode` reads it back."""
@@ -248,7 +260,9 @@ UNKNOWN_BASIS = EvidenceBasis()
 def _encode(basis: EvidenceBasis) -> str:
     if basis == UNKNOWN_BASIS:
         return ""
-    machine = ["", True] if basis.is_nameless else [basis.serial] if basis.serial else []
+    machine: list[str | bool] = ["", True] if basis.is_nameless else [basis.serial] if basis.serial else []
+    if basis.gpus:
+        machine = [basis.serial, basis.is_nameless, basis.gpus]
     return json.dumps([basis.after_entry, basis.boot_id, basis.log_gap, *machine], ensure_ascii=False)
 
 

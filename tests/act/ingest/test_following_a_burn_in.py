@@ -127,6 +127,22 @@ def test_what_is_in_the_ledger_is_read_once_and_the_open_window_again(
 
 
 @pytest.mark.parametrize(
+    ("second", "is_over"), [({"gpu0": "777"}, False), ({"gpu1": "777"}, False), ({"gpu0": "778"}, True)]
+)
+def test_hours_of_a_gpu_that_was_exchanged_are_not_those_of_the_new_one(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode, second: dict[str, str], is_over: bool
+) -> None:
+    far.add(0, run={"boot": "b1", "serials": {"gpu0": "777"}})
+    for t in (60, 120, 1000):
+        far.battery(t, *[RIGHT] * 4)
+    look(memory, far)
+    far.add(1100, run={"boot": "b2", "serials": second})
+    look(memory, far)
+    ended = [(entry.outcome, entry.reason) for entry in entries_of(site, BurnInEndedEntry)]
+    assert ended == ([("incomplete", "a GPU was exchanged: 778 has none of these hours")] if is_over else [])
+
+
+@pytest.mark.parametrize(
     ("others", "fault", "reason"),
     [(5, "gpu.sdc", "gpu2: battery gave 1 wrong units"),
      (1, "gpu.sdc.suspect", "battery: gemm.float32.ones, seed 0: 3 of 4")],

@@ -194,6 +194,36 @@ def test_what_another_machine_passed_under_this_name_is_not_the_nodes(site: Site
     assert not [recorded for recorded in view.latest if recorded.outcome.basis.serial == STRANGER]
 
 
+def test_what_a_gpu_passed_is_not_of_the_one_that_people_put_in_its_place(site: Site) -> None:
+    new = (*GPUS[:-1], "9990000001")
+
+    def see(gpus: tuple[str, ...]) -> EvidenceBasis:
+        document = EvidenceDocument(NODE, site.clock.now(), tell(gpus=gpus), site.ledger.head())
+        record_parts(site.desk, {NODE: document})
+        return EvidenceBasis.of_document(document)
+
+    def passes(run: str, basis: EvidenceBasis) -> list[str]:
+        """Record a pass on this evidence; return the runs of the passes that count."""
+        at = site.clock.at.isoformat()
+        site.ledger.record(SuiteRun(run, at), [Outcome(check, subject, NODE, "pass", evidence_at=at, basis=basis)])
+        views = FleetSnapshotCache(site.desk).build_snapshot([NODE]).nodes
+        (view,) = (view for view in views if view.name == NODE)
+        return [recorded.id.partition("/")[0] for recorded in view.latest if recorded.outcome.subject == subject]
+
+    check, subject = next(iter(FLEET.check_catalogs.values())).checks[0].id, FLEET.nodes[NODE].subject
+    former = see(GPUS)
+    assert len(passes("before", former)) == 1
+    site.later(minutes=5)
+    assert former != see(new)
+    assert passes("again", former) == [], "same chassis, same boot, another GPU"
+    assert len(passes("new", see(new))) == 1
+    site.later(minutes=5)
+    assert see((new[-1], *new[:-1])).gpus == see(new).gpus, "in another place, each is the same"
+    assert len(passes("moved", see(new))) == 1
+    see(GPUS)
+    assert len(passes("back", former)) == 1, "it is back, with what it proved"
+
+
 @pytest.mark.parametrize(
     ("machine", "is_nameless"),
     [

@@ -11,6 +11,7 @@ from assay.act.tickets.desired_tickets import (
     find_incident_end,
     list_desired_tickets,
 )
+from assay.decide.moves.fault_remedies import find_unanswered_faults
 from assay.model.fleet import Fleet
 from assay.model.ticket import Ticket
 from assay.tell.views.fleet import list_cells
@@ -149,3 +150,46 @@ def test_the_ticket_of_a_state_takes_over_from_that_of_the_drain(paper):
     situation = paper.situation()
     end = find_incident_end(situation, paper.view("n1"), drained.key.rpartition("/")[2])
     assert end == "the ticket of n1 in triage has its work"
+
+
+RESTARTS = {"production-reboot": "gpu.xid.79", "production-powercycle-test": "host.kernel.deadlock"}
+
+
+@pytest.mark.parametrize("state", RESTARTS)
+def test_a_restart_answers_no_leak_that_only_a_log_told_before_it(paper, state):
+    for number in range(8):
+        paper.add(f"n{number}", rack=f"r{number}")
+    paper.boots["n1"] = "boot-1"
+    paper.fault("n1", RESTARTS[state])
+    paper.step()
+    assert paper.story("n1").state == state
+    ident = paper.fault("n1", LEAK, marks={"sel": "2026-01-01T00:00:00+00:00"})
+    assert LEAK in "".join(f"{ticket.title} {ticket.seen}" for ticket in tickets_of(paper, "n1"))
+    paper.later(minutes=1)
+    assert {"reboot", "powercycle"} & {*paper.settle("n1")}
+    assert [fault.id for fault in find_unanswered_faults(paper.view("n1"))] == [ident], "the restart answers the other"
+    paper.later(minutes=10)
+    paper.pass_all("n1")
+    paper.step()
+    assert paper.story("n1").state == "draining"
+    paper.settle("n1")
+    paper.step()
+    assert paper.story("n1").state == "triage"
+    assert not paper.story("n1").is_repaired(paper.story("n1").open_faults[-1])
+    paper.say("certified", "n1")
+    assert all(map(paper.story("n1").is_repaired, paper.story("n1").open_faults)), "people have it"
+
+
+def test_a_late_line_of_a_boot_that_people_ended_asks_nobody_again(paper):
+    paper.add("n1")
+    paper.boots["n1"] = "boot-1"
+    paper.fault("n1", "gpu.xid.79")
+    paper.step()
+    paper.settle("n1")
+    late = {"marks": {"kernel": "boot-1:900"}}
+    told = paper.fault("n1", "host.mce.fatal", **late)
+    story = paper.story("n1")
+    assert [fault.id for fault in story.faults if not story.is_repaired(fault)] == [told]
+    paper.say("certified", "n1")
+    paper.fault("n1", "host.mce.fatal", "cpu1", **late)
+    assert all(map(paper.story("n1").is_repaired, paper.story("n1").faults))

@@ -141,6 +141,10 @@ class RunningBurnIn:
         return replace(evidence, channels=channels)
 
 
+def _list_gpus(serials: Mapping[str, str]) -> set[str]:
+    return {serial for part, serial in serials.items() if part.startswith("gpu")}
+
+
 def _read_boot(tree: Mapping[str, Any]) -> str:
     return str(tree.get("host", {}).get("boot_id", {}).get("value", ""))
 
@@ -302,9 +306,14 @@ class BurnInFollower:
 
     def _follow_lines(self, lines: Sequence[Line], answer: BurnInAnswer) -> ActiveTree:
         record = self.record
-        machines = [str(line["run"].get("machine", "")) for line in lines if "run" in line]
+        runs = [line["run"] for line in lines if "run" in line]
+        machines = [str(run.get("machine", "")) for run in runs]
         if other := next((serial for serial in machines if not is_same_serial(serial, self.node.serial)), ""):
             self._stop("incomplete", f"these hours are of another machine, {other}: {self.node.serial} is declared")
+            return {}
+        known, new = (_list_gpus(record.serials), {gpu for run in runs for gpu in _list_gpus(run.get("serials", {}))})
+        if known and new - known:
+            self._stop("incomplete", f"a GPU was exchanged: {min(new - known)} has none of these hours")
             return {}
         windows = self._make_windows(lines, answer)
         wrong, fault = find_wrong_result(self._runs, self._judge)

@@ -309,7 +309,7 @@ class FleetSnapshotCache:
                 profile(node.name),
                 states[node.name],
                 declared(node.name),
-                tuple(select_own(node, latest[node.name])),
+                tuple(select_own(node, latest[node.name], states[node.name].former_gpus)),
                 *_describe_status(status),
                 self._hashes_of(states[node.name]),
             )

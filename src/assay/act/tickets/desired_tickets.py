@@ -40,7 +40,6 @@ from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.lemon_score import compute_lemon_score
-from assay.decide.state.node_state import is_before
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.decide.state.service_absences import list_fleet_absences
 from assay.fabric.compare.compare import FabricComparison
@@ -502,9 +501,8 @@ def _is_answered(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord
     state, node_state = snapshot.policy_state_of(view), view.node_state
     if fault.severity != "catastrophic" or state.final or state.in_service:
         return fault.severity != "catastrophic" or state.final
-    by_restart = fault.remedy in ("reset", "reboot", "powercycle")
-    is_restarted = by_restart and (node_state.is_repaired(fault) or bool(REPAIR_ACTIONS & set(state.entry)))
-    return is_restarted or any(is_before(fault, each) for each in node_state.repairs if each.kind not in REPAIR_ACTIONS)
+    is_restarting = not fault.needs_people and bool(REPAIR_ACTIONS & set(state.entry))
+    return is_restarting or node_state.is_repaired(fault)
 
 
 def _has_paperwork(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:

@@ -311,7 +311,7 @@ def _count_group(
     # After a repair, or the wave of a pool, it is another fault. A sighting of a boot that a repair ended belongs to a
     # fault that is as old.
     open_faults = (fault for fault in reversed(known) if fault.is_open and not fault.is_held_by_wave)
-    same = next((fault for fault in open_faults if node_state.is_repaired(fault) == is_old), None)
+    same = next((f for f in open_faults if node_state.is_repaired(f) == (is_old and not f.needs_people)), None)
     if same:
         fault = extend(FaultObservation, same, node=node.name, marks=dict(same.marks))
     else:

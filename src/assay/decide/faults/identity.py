@@ -79,10 +79,13 @@ def find_return(fault: FaultRecord, evidence: EvidenceDocument) -> str:
     return f"the node's machine answers again: {seen.describe()}" if is_told and format_time(evidence.at) > at else ""
 
 
-def select_own(node: Node, outcomes: Iterable[RecordedOutcome]) -> list[RecordedOutcome]:
-    """Return the outcomes without those of another machine: what it proved is not the node's."""
+def select_own(
+    node: Node, outcomes: Iterable[RecordedOutcome], former_gpus: frozenset[str] = frozenset()
+) -> list[RecordedOutcome]:
+    """Return the outcomes without those of another machine, or of an exchanged GPU: these are not the node's."""
     return [
         recorded
         for recorded in outcomes
         if (serial := recorded.outcome.basis.serial) in ("", node.serial) or is_same_serial(serial, node.serial)
+        if not former_gpus or former_gpus.isdisjoint(recorded.outcome.basis.gpus.split())
     ]

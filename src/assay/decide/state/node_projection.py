@@ -48,6 +48,7 @@ from assay.model.entries.node_entries import (
     NodeReplacedEntry,
     TransitionEntry,
 )
+from assay.model.evidence import is_other_gpu, name_gpu
 from assay.model.facts import from_json, to_stored
 from assay.model.faults.fault_record import FaultRecord, FaultResponse, list_boots
 from assay.model.ledger_entry import LedgerEntry, Projection, StateForm
@@ -296,9 +297,10 @@ def _apply_effect_progress(state: NodeState, entry: LedgerEntry) -> NodeState:
 
 
 def _add_repair(state: NodeState, kind: str, at: str, ident: str, seq: int, facts: Mapping[str, Any] = {}) -> NodeState:
-    """Add a repair. A restart ends every boot that is known, but the one that it read back."""
+    """Add a repair. A restart ends every boot that is known, but the one that it read back; others end none."""
     boot = str(facts.get("boot_id") or "") if kind in RESTART_ACTIONS else ""
-    earlier = state.known_boots - {boot} if boot else frozenset[str]()
+    ended = frozenset[str]().union(*(repair.earlier_boots for repair in state.repairs[-1:]))
+    earlier = state.known_boots - {boot} if boot else ended
     return change_state(state, repairs=(*state.repairs, RepairRecord(kind, at, ident, seq, boot, earlier)))
 
 
@@ -352,10 +354,15 @@ def _apply_move_request(state: NodeState, entry: LedgerEntry) -> NodeState:
 
 
 def _apply_seen_parts(state: NodeState, entry: LedgerEntry) -> NodeState:
-    """Remember the machine's GPUs."""
+    """Remember the machine's GPUs, and those that were exchanged: what they proved is not the others'."""
     parts = PartsSeenEntry.read(entry).parts
-    gpus = {place: (part.serial, part.uuid) for place, part in parts.items() if part.kind == GPU}
-    return change_state(state, gpus={**state.gpus, **gpus}) if gpus else state
+    new = {place: (part.serial, part.uuid) for place, part in parts.items() if part.kind == GPU}
+    if not new:
+        return state
+    gpus = {**state.gpus, **new}
+    gone = {name_gpu(old) for place, old in state.gpus.items() if is_other_gpu(old, gpus[place])}
+    former = (state.former_gpus | gone) - {*map(name_gpu, gpus.values())}
+    return change_state(state, gpus=gpus, former_gpus=former)
 
 
 _STANDINGS: dict[str, EffectStatus] = {
@@ -524,4 +531,4 @@ def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
     return NodeStateProjection(plain["seq"], weeks, states, machines, {*states, *plain["former"]})
 
 
-STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 8, encode_node_states, decode_node_states)
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 9, encode_node_states, decode_node_states)

@@ -5,14 +5,14 @@ All times are ISO 8601 UTC as `format_time` writes them, so that they sort as te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.correction_record import CorrectionRecord
 from assay.decide.trust.record import NOTHING_SAID, MoveRequest, TrustRecord
-from assay.model.decision import DRAIN_ACTIONS, PERSON_RULE, DecisionCause, find_rule_name
+from assay.model.decision import DRAIN_ACTIONS, PERSON_RULE, REPAIR_ACTIONS, DecisionCause, find_rule_name
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import GpuIdentity
 from assay.model.facts import fact, shown
@@ -48,7 +48,7 @@ class RepairRecord:
     """A point before which no pass counts: a verified repair, a certification by a person, or a replaced part.
 
     `seq` is its number in the ledger, 0 in a history without numbers. `boot_id` is the boot that a verified restart
-    read back, and `earlier_boots` are those that were known by then.
+    read back, and `earlier_boots` are those that had ended by then.
     """
 
     kind: str
@@ -171,8 +171,9 @@ class NodeState:
     circuit breaker last held back a deadline of this stay, "" for never. `is_deadline_free` says that a person has
     cleared the breaker since then. `breaker_reason` is why it last held something back in this stay. `decisions` holds
     every decision ever made for the node, by id. `corrections` are the settings that it got in service, `burn_in` its
-    last burn-in, `trust` what people said to its decisions. `gpus` are the machine's GPUs by place, `known_boots` the
-    boots of which anything was ever recorded. `replaced_at` is when a spare last took its place, "" for never.
+    last burn-in, `trust` what people said to its decisions. `gpus` are the machine's GPUs by place, `former_gpus` the
+    short names of those that others took the place of, `known_boots` the boots of which anything was ever recorded.
+    `replaced_at` is when a spare last took its place, "" for never.
     """
 
     node: str
@@ -207,6 +208,7 @@ class NodeState:
     burn_in: BurnInRecord | None = None
     trust: TrustRecord = NOTHING_SAID
     gpus: Mapping[str, GpuIdentity] = field(default_factory=dict)
+    former_gpus: frozenset[str] = frozenset()
     known_boots: frozenset[str] = frozenset()
     replaced_at: str = ""
 
@@ -221,10 +223,13 @@ class NodeState:
         return self.repairs[-1].seq if self.repairs else 0
 
     def is_repaired(self, fault: FaultRecord) -> bool:
-        """Whether a fault was last seen before the last repair, so that the repair answers it."""
-        boots = fault.boots if self.repairs else frozenset()
-        is_known = bool(boots) and any(boots <= repair.earlier_boots for repair in self.repairs)
-        return is_known or any(is_before(fault, repair) for repair in self.repairs[-1:])
+        """Whether a fault was last seen before the last repair that can mend it, so that the repair answers it."""
+        repairs: Sequence[RepairRecord] = self.repairs
+        if fault.needs_people:
+            repairs = [repair for repair in repairs if repair.kind not in REPAIR_ACTIONS]
+        boots = fault.boots if repairs else frozenset()
+        is_known = bool(boots) and any(boots <= repair.earlier_boots for repair in repairs)
+        return is_known or any(is_before(fault, repair) for repair in repairs[-1:])
 
     @property
     def open_faults(self) -> tuple[FaultRecord, ...]:

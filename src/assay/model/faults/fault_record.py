@@ -14,6 +14,7 @@ SEVERITIES: tuple[FaultSeverity, ...] = get_args(FaultSeverity)
 """The worst first."""
 FaultBlame = Literal["hardware", "application", "driver", "operator", "environment"]
 Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "triage", "rma"]
+RESTARTS: tuple[Remedy, ...] = ("reset", "reboot", "powercycle", "zap")
 FaultResponse = Literal["", "waits", "acted", "breaker"]
 SCHEDULER_FAULTS = ("scheduler.open", "scheduler.closed")
 """A node's scheduler does not keep it as its state asks: open though it must be closed, or the other way round."""
@@ -62,6 +63,11 @@ class FaultRecord:
     def boots(self) -> frozenset[str]:
         """The boots in which sources that number their lines showed it last."""
         return list_boots(self.marks)
+
+    @property
+    def needs_people(self) -> bool:
+        """Whether only people mend it: a restart hides such a fault, and proves nothing of it."""
+        return self.severity == "catastrophic" and self.remedy not in RESTARTS
 
     @property
     def is_open(self) -> bool:

@@ -205,7 +205,7 @@ def build_present_facts(records: LiveRecords, position: int) -> PresentFacts:
     states, no = dict[str, NodeState](), frozenset[str]()
     for state in records.read_node_states():  # without what no plan reads, and what grows for ever or names a machine
         less = replace(state, decisions={}, trust=NOTHING_SAID, burn_in=None, serial="", gpus={}, known_boots=no)
-        states[state.node] = less
+        states[state.node] = replace(less, former_gpus=no)
     entries = records.ledger_for_reading.entries(kinds=DURATION_KINDS)
     evidence = EvidenceStore(records.data_dir / "evidence")
     rollouts, now = records.read_rollouts(), records.clock.now()
