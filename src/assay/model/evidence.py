@@ -127,13 +127,8 @@ class MachineIdentity:
 
 
 def name_gpu(gpu: GpuIdentity) -> str:
-    """Return the short name of a GPU: the same in every boot, and in each place."""
+    """Return the short name of a GPU, by its UUID: GPUs of one board may share a serial number."""
     return hashlib.sha256((gpu[1] or gpu[0]).encode()).hexdigest()[:8]
-
-
-def is_other_gpu(gpu: GpuIdentity, other: GpuIdentity) -> bool:
-    """Whether two GPUs differ: by UUID where both are known, since those of one board share its serial number."""
-    return gpu[1] != other[1] if gpu[1] and other[1] else gpu[0] != other[0]
 
 
 def identify_gpu(tree: Any) -> GpuIdentity:

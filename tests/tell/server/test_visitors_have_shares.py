@@ -16,7 +16,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from assay.tell.server.ledger_changes import STREAM_S
-from assay.tell.server.visitor_shares import MAX_STREAMS, MAX_WAITING, MAX_WATCHERS, VisitorShares
+from assay.tell.server.visitor_shares import MAX_STREAMS, MAX_WAITING, VisitorShares
 from tests.support.site_of_agents import PATIENCE_S, Site, digest
 from tests.tell.server.strangers import shake_hands, trust
 
@@ -163,7 +163,7 @@ def test_logout_revoked_token_role_and_pool_end_open_streams_before_they_tell_mo
         heard += piece
 
 
-def test_a_visitor_has_so_many_streams_and_always_a_first_one() -> None:
+def test_a_visitor_has_so_many_streams_whatever_others_have() -> None:
     shares = VisitorShares()
     ends = [shares.begin_stream("acme") for _ in range(MAX_STREAMS)]
     with pytest.raises(HTTPException, match="acme follows the ledger 16 times already") as refused:
@@ -171,10 +171,9 @@ def test_a_visitor_has_so_many_streams_and_always_a_first_one() -> None:
     assert refused.value.status_code == 429
     ends.pop()()
     ends.append(shares.begin_stream("acme"))
-    ends += [shares.begin_stream(f"c{n}") for n in range(MAX_WATCHERS - MAX_STREAMS)]
+    for number in range(1000):
+        shares.begin_stream(f"c{number}")
     shares.begin_stream("ann")
-    with pytest.raises(HTTPException, match="as many follow the ledger as may"):
-        shares.begin_stream("ann")
 
 
 def test_requests_of_one_visitor_wait_for_each_other_and_for_nobody_else() -> None:

@@ -48,7 +48,7 @@ from assay.model.entries.node_entries import (
     NodeReplacedEntry,
     TransitionEntry,
 )
-from assay.model.evidence import is_other_gpu, name_gpu
+from assay.model.evidence import name_gpu
 from assay.model.facts import from_json, to_stored
 from assay.model.faults.fault_record import FaultRecord, FaultResponse, list_boots
 from assay.model.ledger_entry import LedgerEntry, Projection, StateForm
@@ -360,8 +360,7 @@ def _apply_seen_parts(state: NodeState, entry: LedgerEntry) -> NodeState:
     if not new:
         return state
     gpus = {**state.gpus, **new}
-    gone = {name_gpu(old) for place, old in state.gpus.items() if is_other_gpu(old, gpus[place])}
-    former = (state.former_gpus | gone) - {*map(name_gpu, gpus.values())}
+    former = state.former_gpus.union(map(name_gpu, state.gpus.values())) - {*map(name_gpu, gpus.values())}
     return change_state(state, gpus=gpus, former_gpus=former)
 
 

@@ -138,11 +138,6 @@ def read_bearer_token(request: Request) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def read_expected_digest(reference: TokenReference, root: Path) -> str:
-    """Return the SHA-256 that a presented token must have, "" where the place is empty. Raises AssayError."""
-    return reference.sha256 or token_digest(read_secret(reference, root))
-
-
 def find_reader_token(home: Path) -> Path:
     """Return the file with the token of whoever may read files of this process; it is made where there is none."""
     file = home / READER_TOKEN

@@ -9,8 +9,6 @@ webhook is `POST /alertmanager/v1/MONITORING`, for the Monitoring document of th
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import threading
 import time
 from collections.abc import Sequence
@@ -30,7 +28,7 @@ from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.log_patterns import NUMBER
 from assay.model.specs.monitoring import AlertMapping
 from assay.model.specs.serving import NodeDeliveryLimits
-from assay.tell.server.agent_tokens import RateLimiter, read_bearer_token, read_expected_digest
+from assay.tell.server.agent_tokens import RateLimiter, read_bearer_token
 from assay.tell.server.app_state import AppState
 from assay.tell.server.batch_writer import BatchRefused, parse_batch
 from assay.tell.server.requests import drop_body, make_refusal, read_body
@@ -218,19 +216,10 @@ class AlertDoor:
         name = str(request.path_params["monitoring"])
         monitoring = self._state.context.fleet.monitorings.get(name)
         alerts = getattr(monitoring, self._section, None)
-        expected = await run_in_threadpool(self._read_digest, name, alerts) if alerts else ""
-        presented = hashlib.sha256(read_bearer_token(request).encode()).hexdigest()
-        is_good = bool(expected) and hmac.compare_digest(presented, expected)
+        declared = [alerts.token] if alerts and alerts.token else []
+        place, shown = f"Monitoring {name} {self._section}.token", read_bearer_token(request)
+        is_good = await self._state.tokens.is_token_of(place, declared, shown)
         refusal = "" if is_good else "not the token of the Monitoring" if alerts else "no such Monitoring takes alerts"
         self._authenticator.settle(request, f"Monitoring {name}", refusal)
         assert alerts is not None, "everything else is refused"
         return name, alerts
-
-    def _read_digest(self, name: str, alerts: AlertMapping) -> str:
-        if alerts.token is None:
-            return ""
-        try:
-            return read_expected_digest(alerts.token, self._state.context.fleet.root)
-        except AssayError as error:
-            self._state.report(f"Monitoring {name} {self._section}.token: {error.what}")
-            return ""

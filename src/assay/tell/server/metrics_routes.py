@@ -7,12 +7,9 @@ time, in a thread beside the event loop. A reader presents a `metrics_token` of 
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import hmac
 import ipaddress
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Thread
 
 import uvicorn
@@ -26,13 +23,13 @@ from starlette.routing import BaseRoute, Route
 
 from assay.act.loop.context import ControllerContext
 from assay.model.errors import AssayError
+from assay.model.specs.credential_reference import TokenReference
 from assay.tell.metrics.fleet_metrics import FleetMetrics, format_metrics
-from assay.tell.server.agent_tokens import find_reader_token, read_bearer_token, read_expected_digest, token_digest
+from assay.tell.server.agent_tokens import READER_TOKEN, AgentTokens, find_reader_token, read_bearer_token
 from assay.tell.server.app_state import AppState
 from assay.tell.server.requests import make_refusal, reply_refusal
+from assay.tell.server.visitor_shares import VisitorShares
 
-MAX_WAITING = 8
-"""Scrapes that may wait for their turn; more are refused."""
 NOT_PERMITTED = "these metrics need a token: docs/metrics.md says which"
 
 Settle = Callable[[Request, str], None]
@@ -58,42 +55,29 @@ class MetricsEndpoint:
     def __init__(self, current: Callable[[], ControllerContext], report: Callable[[str], None], settle: Settle) -> None:
         self._current, self._report, self._settle = current, report, settle
         self._metrics = FleetMetrics(current, report)
-        self._turn, self._waiting = asyncio.Lock(), 0
+        self._shares, self._tokens = VisitorShares(), AgentTokens(current().fleet.root, report)
 
     async def get_metrics(self, request: Request) -> Response:
         """Return the metrics in Prometheus' text format."""
         self._settle(request, await self._find_refusal(request))
-        if self._waiting >= MAX_WAITING:
-            raise make_refusal(503, "too many scrapes at once; wait a little", wait_s=5)
-        self._waiting += 1
         try:
-            async with self._turn:
+            async with self._shares.take_turn("Prometheus"):
                 text = await run_in_threadpool(format_metrics, self._metrics)
         except AssayError as error:
             self._report(f"the metrics cannot be collected: {error}")
             raise make_refusal(503, error.what) from None
-        finally:
-            self._waiting -= 1
         return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     async def _find_refusal(self, request: Request) -> str:
         """Return why a request may not read the metrics, "" if it may."""
-        presented = hashlib.sha256(read_bearer_token(request).encode()).hexdigest()
-        expected = await run_in_threadpool(self._read_digests)
-        is_good = any(hmac.compare_digest(presented, digest) for digest in expected if digest)
-        return "" if is_good else "neither a metrics_token of a Monitoring nor the reader-token"
-
-    def _read_digests(self) -> list[str]:
-        """Return the digests of all tokens; one that cannot be read is reported, and fits nothing."""
-        context = self._current()
-        fleet, digests = context.fleet, [token_digest(find_reader_token(context.home).read_text().strip())]
-        for name, monitoring in fleet.monitorings.items():
-            for reference in monitoring.metrics_token:
-                try:
-                    digests.append(read_expected_digest(reference, fleet.root))
-                except AssayError as error:
-                    self._report(f"Monitoring {name} metrics_token: {error.what}")
-        return digests
+        context, shown = self._current(), read_bearer_token(request)
+        reader = TokenReference(file=str(find_reader_token(context.home).absolute()))
+        monitorings = context.fleet.monitorings.items()
+        declared = {f"Monitoring {name} metrics_token": each.metrics_token for name, each in monitorings}
+        for name, references in {READER_TOKEN: [reader], **declared}.items():
+            if shown and await self._tokens.is_token_of(name, references, shown):
+                return ""
+        return "neither a metrics_token of a Monitoring nor the reader-token"
 
 
 def start_metrics_server(
@@ -103,7 +87,7 @@ def start_metrics_server(
 
     `is_usable` says whether the fleet's files are good. Raises AssayError if it cannot listen.
     """
-    listener = _open_listener(*parse_address(address))
+    listener = open_listener(*parse_address(address))
     find_reader_token(current().home)
     config = uvicorn.Config(
         build_metrics_app(current, is_usable, report),
@@ -142,18 +126,8 @@ def build_metrics_app(
             yield "fleet", FLEET_IN_ERROR
         yield from find_ledger_error(current())
 
-    async def get_readiness(_request: Request) -> Response:
-        return await reply_readiness(find_missing)
-
-    async def get_health(_request: Request) -> Response:
-        return JSONResponse({"ok": True})
-
     endpoint = MetricsEndpoint(current, report, _refuse)
-    routes = [
-        Route("/metrics", endpoint.get_metrics),
-        Route("/healthz", get_health),
-        Route("/readyz", get_readiness),
-    ]
+    routes = [Route("/metrics", endpoint.get_metrics), *_make_health_routes(lambda: (), find_missing)]
     return Starlette(routes=routes, exception_handlers={HTTPException: reply_refusal, Exception: reply_refusal})
 
 
@@ -162,12 +136,14 @@ def _refuse(_request: Request, why_refused: str) -> None:
         raise make_refusal(401, NOT_PERMITTED)
 
 
-def _open_listener(host: str, port: int) -> socket.socket:
-    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+def open_listener(host: str, port: int, backlog: int = MAX_CONNECTIONS) -> socket.socket:
+    """Return a listening socket. Because it names its protocol, asyncio turns Nagle's algorithm off."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
-        sock.listen()
+        sock.listen(backlog)
     except OSError as error:
         sock.close()
         raise AssayError(f"cannot listen: {error.strerror}", where=f"{host}:{port}") from None
@@ -180,21 +156,18 @@ FLEET_IN_ERROR = "its files are in error; this process works with the fleet that
 def health_routes(state: AppState) -> Sequence[BaseRoute]:
     """Return the routes of `assay serve`. `/healthz` is 200 while batches can be written, else 503."""
 
-    async def get_health(_request: Request) -> Response:
-        return _reply({} if state.intake.alive() else {"intake": "its thread has ended"})
+    def find_missing() -> Iterator[tuple[str, str]]:
+        yield from _find_ended(state)
+        if not state.current.is_usable:
+            yield "fleet", FLEET_IN_ERROR
+        yield from find_ledger_error(state.context)
 
-    async def get_readiness(_request: Request) -> Response:
-        return await reply_readiness(lambda: _find_missing(state))
-
-    return [Route("/healthz", get_health), Route("/readyz", get_readiness)]
+    return _make_health_routes(lambda: _find_ended(state), find_missing)
 
 
-def _find_missing(state: AppState) -> Iterator[tuple[str, str]]:
+def _find_ended(state: AppState) -> Iterator[tuple[str, str]]:
     if not state.intake.alive():
         yield "intake", "its thread has ended"
-    if not state.current.is_usable:
-        yield "fleet", FLEET_IN_ERROR
-    yield from find_ledger_error(state.context)
 
 
 def find_ledger_error(context: ControllerContext) -> Iterator[tuple[str, str]]:
@@ -205,10 +178,19 @@ def find_ledger_error(context: ControllerContext) -> Iterator[tuple[str, str]]:
         yield "ledger", error.what
 
 
-async def reply_readiness(find_missing: Callable[[], Iterator[tuple[str, str]]]) -> Response:
-    """Reply 200, or 503 with what is missing; a thread finds that out, since a ledger may hang."""
-    return _reply(await run_in_threadpool(lambda: dict(find_missing())))
+Problems = Callable[[], Iterable[tuple[str, str]]]
 
 
-def _reply(missing: dict[str, str]) -> Response:
-    return JSONResponse({"ok": not missing, **missing}, 503 if missing else 200)
+def _make_health_routes(find_ended: Problems, find_missing: Problems) -> list[BaseRoute]:
+    """Return routes that reply 200, or 503 with what is missing; a thread finds that out, since a ledger may hang."""
+
+    def reply(missing: dict[str, str]) -> Response:
+        return JSONResponse({"ok": not missing, **missing}, 503 if missing else 200)
+
+    async def get_health(_request: Request) -> Response:
+        return reply(dict(find_ended()))
+
+    async def get_readiness(_request: Request) -> Response:
+        return reply(await run_in_threadpool(lambda: dict(find_missing())))
+
+    return [Route("/healthz", get_health), Route("/readyz", get_readiness)]

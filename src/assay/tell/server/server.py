@@ -17,15 +17,11 @@ from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.act.loop.enrollment import enroll_nodes
 from assay.act.loop.fleet_reload import CurrentContext
-from assay.model.errors import AssayError
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading, notify_service_manager
 from assay.tell.api import conditional_answers, machine_reports, order_routes
 from assay.tell.pages import page_routes
@@ -86,29 +82,10 @@ def build_app(state: AppState, certificate: ServerCertificate, builders: RouteBu
         state.intake.stop()
 
     return Starlette(
-        middleware=[Middleware(ContextHeader, state)],
         routes=[route for build in builders for route in build(state)],
         lifespan=run_beside,
         exception_handlers={HTTPException: reply_refusal_to_reader, Exception: reply_refusal_to_reader},
     )
-
-
-class ContextHeader:
-    """Says in each reply what the server works on: `Assay-Context: fleet`, or `lab`."""
-
-    def __init__(self, app: ASGIApp, state: AppState) -> None:
-        self._app, self._state = app, state
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and its reply back with the header."""
-
-        async def send_with_header(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                context = "lab" if self._state.context.fleet.is_lab else "fleet"
-                MutableHeaders(scope=message)["Assay-Context"] = context
-            await send(message)
-
-        await self._app(scope, receive, send_with_header)
 
 
 def read_again(state: AppState, certificate: ServerCertificate) -> None:
@@ -141,7 +118,7 @@ def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str],
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the application handles it
     certificate = ServerCertificate(listen, report)
-    with _open_listener(listen) as listener:
+    with metrics_routes.open_listener(listen.host, listen.port, BACKLOG) as listener:
         enroll_nodes(current.context)
         gc.freeze()  # the fleet is long-lived: collections that scan it would delay every batch
         tokens, intake = AgentTokens(current.context.fleet.root, report), BatchWriter(current, report)
@@ -211,17 +188,3 @@ def raise_file_limit(connections: int) -> int:
         soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return connections if soft == resource.RLIM_INFINITY else max(16, min(connections, soft - SPARE_FILES))
-
-
-def _open_listener(listen: ListenConfig) -> socket.socket:
-    """Return a listening socket. Because it names its protocol, asyncio turns Nagle's algorithm off."""
-    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((listen.host, listen.port))
-        sock.listen(BACKLOG)
-    except OSError as error:
-        sock.close()
-        raise AssayError(f"cannot listen: {error.strerror}", where=f"{listen.host}:{listen.port}") from None
-    return sock

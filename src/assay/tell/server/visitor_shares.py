@@ -1,7 +1,6 @@
 """The share of each visitor, counted by name: what one asks for takes nothing from the others.
 
-A name has one thing made at a time, and so much waiting; it has so many streams open, and always its first. Works on
-the event loop's thread only.
+Works on the event loop's thread only.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ MAX_WAITING = 32
 """Requests of one visitor that wait for their turn: more of them are refused."""
 MAX_STREAMS = 16
 """Streams that one visitor may have open: all others still get theirs."""
-MAX_WATCHERS = 256
-"""Streams in all, beside the first of each visitor."""
 
 
 class VisitorShares:
@@ -45,12 +42,5 @@ class VisitorShares:
         """Count a stream of a visitor, and return what ends it. Raises a refusal for one too many."""
         if self._streams[visitor] >= MAX_STREAMS:
             raise make_refusal(429, f"{visitor} follows the ledger {MAX_STREAMS} times already", wait_s=30)
-        if self._streams[visitor] and self._streams.total() >= MAX_WATCHERS:
-            raise make_refusal(503, "as many follow the ledger as may", wait_s=30)
         self._streams[visitor] += 1
-        return partial(self._end_stream, visitor)
-
-    def _end_stream(self, visitor: str) -> None:
-        self._streams[visitor] -= 1
-        if not self._streams[visitor]:
-            del self._streams[visitor]
+        return partial(self._streams.subtract, (visitor,))
