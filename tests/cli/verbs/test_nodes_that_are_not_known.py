@@ -31,7 +31,7 @@ def test_status_and_explain_say_since_when(ann, age):
     assert {name for name, since in told.items() if since is not None} == (serving if is_old else set())
     text = ann.types("status")
     assert ("not known: last read 61 min ago" in text) == is_old
-    assert ("2 production but not known" in text) == is_old
+    assert ("2 not known (for up to 61 min)" in text) == is_old
     assert ("not known: last read 61 min ago" in ann.types("explain", "n0003").splitlines()[0]) == is_old
     customer = ann.reads("explain", "n0003", "--for", "customer")
     assert ("and do not know how it is" in customer["happened"]) == is_old
@@ -69,3 +69,23 @@ def test_who_has_just_come_or_may_be_shut_down_has_an_hour(ann):
     states = Workspace(ann.root).read_node_states()
     assert list_unread(states, fleet.policies.values(), {}, now) == {}
     assert list_unread(states, fleet.policies.values(), {}, now + HOUR) == {"n0003": "", "n0004": ""}
+
+
+def test_a_node_whose_agent_and_bmc_are_silent_is_not_known_though_its_probe_answers(ann):
+    fleet, now = load_fleet(ann.root), datetime.now(UTC)
+    states = [state for state in Workspace(ann.root).read_node_states() if state.node in ("n0003", "n0004")]
+    early, late = (now - timedelta(hours=3)).timestamp(), (now - timedelta(hours=2)).timestamp()
+    heard = {(state.node, "probe"): now.timestamp() for state in states}
+    heard |= {("n0003", "bmc"): early, ("n0003", "agent"): late, ("n0004", "bmc"): early}
+    assert [*list_unread(states, fleet.policies.values(), heard, now)] == ["n0003"]
+    heard["n0003", "bmc"] = now.timestamp()
+    assert list_unread(states, fleet.policies.values(), heard, now) == {}
+
+
+def test_status_and_explain_say_how_old_the_reading_of_a_node_is_that_is_not_well(ann):
+    note_readings(ann.root, datetime.now(UTC) - timedelta(minutes=13))
+    assert "read 13 min ago" in ann.types("explain", "n0003").splitlines()[0]
+    assert "read 13 min ago" not in ann.types("status", "--node", "n0003")
+    ann.types("hold", "n0003", "--reason", "a look", "--for", "2h")
+    assert "read 13 min ago" in ann.types("status", "--node", "n0003")
+    assert all(node["read_at"] for node in ann.reads("status", "--node", "n0003")["nodes"])

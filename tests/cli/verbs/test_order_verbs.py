@@ -131,6 +131,7 @@ def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
         "burn_in",
         "because",
         "unread_since",
+        "read_at",
         "incident",
         "next",
         "scheduler",

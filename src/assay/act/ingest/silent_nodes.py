@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
@@ -24,6 +24,7 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.reading import parse_reading
+from assay.model.timestamps import format_time
 from assay.observe.last_seen import ALL_AGENTS, CONTACTS_FILE, Contact, LastSeen
 
 
@@ -34,9 +35,21 @@ def open_last_seen(context: ControllerContext) -> LastSeen:
 
 def read_unread_nodes(fleet: Fleet, home: Path, states: Collection[NodeState], now: datetime) -> dict[str, str]:
     """Return the nodes in service whose last reading is too old, and when it was, as `list_unread`."""
+    return list_unread(states, fleet.policies.values(), _read_last_answers(home, states), now)
+
+
+def read_reading_times(home: Path, states: Collection[NodeState]) -> dict[str, str]:
+    """Return when the probe of each node answered last: ISO 8601 UTC. A node that was never read is missing."""
+    return {
+        node: format_time(datetime.fromtimestamp(at, UTC))
+        for (node, source), at in _read_last_answers(home, states).items()
+        if source == "probe"
+    }
+
+
+def _read_last_answers(home: Path, states: Collection[NodeState]) -> dict[tuple[str, str], float]:
     only = next(iter(states)).node if len(states) == 1 else ""  # one node is asked for often
-    answered = LastSeen(home / CONTACTS_FILE).last_answers(only)
-    return list_unread(states, fleet.policies.values(), answered, now)
+    return LastSeen(home / CONTACTS_FILE).last_answers(only)
 
 
 def read_last_observed(context: ControllerContext) -> dict[str, float]:

@@ -25,7 +25,7 @@ from assay.tell.customer.customer_explanation import (
 )
 from assay.tell.views.burn_in_status import format_burn_in
 from assay.tell.views.node_explanation import ExplainAnswer, ExplainedDecision, explain_node, format_agent, format_notes
-from assay.tell.views.node_status import describe_unread
+from assay.tell.views.node_status import describe_reading
 from assay.tell.views.node_sync import format_node_sync
 from assay.tell.views.trust_view import format_node_trust
 
@@ -41,9 +41,9 @@ def list_explanation_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield what a person asks first, each with its label: what broke, since when, why, what was done, who acts."""
     because = "" if answer.incidents else f": {answer.because}"
-    doubt = "" if answer.unread_since is None else f"{describe_unread(answer.unread_since, now)}; "
+    reading = describe_reading(answer.read_at, answer.unread_since, now)
     since = f"since {format_minute(answer.since)} ({format_ago(answer.since, now)})"
-    yield answer.node, f"{doubt}{answer.state} {since}{because}"
+    yield answer.node, f"{answer.state} {since}; {reading}{because}"
     for number, incident in enumerate(answer.incidents[:INCIDENTS_SHOWN]):
         since = f"since {format_minute(incident.since)} ({format_ago(incident.since, now)}){incident.again}"
         yield "what", f"{incident.happened} ({incident.fault_class}, {incident.severity}), {since}"

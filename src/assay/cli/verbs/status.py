@@ -25,12 +25,12 @@ from assay.model.errors import AssayError
 from assay.model.facts import fact, inline
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_list
-from assay.model.timestamps import format_ago, parse_duration, parse_time
+from assay.model.timestamps import format_ago, format_duration, parse_duration, parse_time
 from assay.tell.views.burn_in_status import describe_burn_in_of_stay
 from assay.tell.views.incident_story import NO_STORY, NodeStory, read_stories
 from assay.tell.views.node_status import (
     describe_disagreement,
-    describe_unread,
+    describe_reading,
     list_current_lost_cordons,
     make_node_status,
 )
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 CSV_COLUMNS = (
     *("node", "pool", "state", "since", "because", "pending.to", "pending.since", "pending.blockers"),
     *("held.who", "held.until", "held.reason", "asked.to", "asked.who", "asked.reason", "jobs_unknown.reason"),
-    *("unread_since", "incident", "next.who", "next.task", "next.ticket"),
+    *("unread_since", "read_at", "incident", "next.who", "next.task", "next.ticket"),
 )
 INCIDENTS_SHOWN = 2
 LISTED = 100
@@ -81,32 +81,54 @@ class StatusAnswer:
     """How far automation may go; null without an inventory and one policy."""
 
 
-def needs_a_look(state: NodeState, in_service: Collection[str] | None, unread: Collection[str] = ()) -> bool:
-    """Whether a node is out of service, waits to leave it, is held or not known. Without states in service: always."""
-    is_well = in_service is not None and state.state in in_service and state.node not in unread
+def needs_a_look(state: NodeState, in_service: Collection[str] | None, unwell: Collection[str] = ()) -> bool:
+    """Whether a node is out of service, waits to leave it, or is held, or `unwell`. Without states in service: always.
+
+    `unwell`: the nodes that are not known, and those with an incident.
+    """
+    is_well = in_service is not None and state.state in in_service and state.node not in unwell
     return not is_well or bool(state.pending or state.hold)
 
 
-def list_counts(states: Iterable[NodeState]) -> Iterator[Sequence[str]]:
-    """Yield a row for each pool, with the number of its nodes in each state. The most common state comes first."""
-    by_pool: dict[str, Counter[str]] = defaultdict(Counter)
+def list_counts(
+    states: Iterable[NodeState], unread: Mapping[str, str], now: datetime
+) -> Iterator[tuple[str, str, str]]:
+    """Yield a row for each pool, with the number of its nodes in each state."""
+    by_pool: dict[str, list[NodeState]] = defaultdict(list)
     for state in states:
-        by_pool[state.pool][state.state] += 1
-    for pool, counts in sorted(by_pool.items()):
-        yield escape(pool), f"{counts.total():,}", ", ".join(f"{many:,} {name}" for name, many in counts.most_common())
+        by_pool[state.pool].append(state)
+    for pool, members in sorted(by_pool.items()):
+        yield escape(pool), f"{len(members):,}", format_counts(members, unread, now)
+
+
+def format_counts(states: Iterable[NodeState], unread: Mapping[str, str], now: datetime) -> str:
+    """Return how many nodes are in each state, the most common first, and how many are not known, and since when."""
+    shown, doubtful = list(states), list[str]()
+    counts = Counter(state.state for state in shown if state.node not in unread)
+    if silent := [unread[state.node] for state in shown if state.node in unread]:
+        first = min(silent)
+        since = f"for up to {format_duration(now - parse_time(first))}" if first else "some never read"
+        doubtful = [f"{len(silent):,} not known ({since})"]
+    return ", ".join([*(f"{count:,} {name}" for name, count in counts.most_common()), *doubtful])
 
 
 def list_rows(
     states: list[NodeState],
     notes: Mapping[str, Sequence[str]],
     stories: Mapping[str, NodeStory],
+    readings: Mapping[str, str],
     now: datetime,
     plain: Collection[str] | None,
 ) -> Iterator[Sequence[str]]:
-    """Yield a row for each node. States out of service are coloured: those that are not among `plain`."""
+    """Yield a row for each node. States out of service are coloured: those that are not among `plain`.
+
+    `readings`: how old what is known of a node is.
+    """
     for state in states:
         story = stories.get(state.node, NO_STORY)
-        reasons = "\n".join(map(escape, [*notes.get(state.node, ()), *_format_reasons(state, story, now)]))
+        lines = [*notes.get(state.node, ()), *_format_reasons(state, story, now)]
+        lines += [readings[state.node]] if state.node in readings else []
+        reasons = "\n".join(map(escape, lines))
         yield state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), reasons
 
 
@@ -216,9 +238,10 @@ def status(
 ) -> None:
     """Show the state of every node: since when, what it waits for, who holds it, and why it is in this state.
 
-    A node in service that nothing has read for longer than the policy's `silence` allows is not known, whatever its
-    state. Of more than a hundred nodes, first count them by pool and state, and then list those only that are out of
-    service, not known, wait, or are held. --all, or anything that selects nodes, lists the others too.
+    A node in service that nothing has read for longer than the policy's `silence` allows, or whose agent and BMC are
+    both silent for so long, is not known, whatever its state. The last line of a node that is not well says how old its
+    reading is. Of more than a hundred nodes, first count them by pool and state, and then list those only that are out
+    of service, not known, have an incident, wait, or are held. --all, or anything that selects nodes, lists the others.
 
     Then show the active rollout, a commit that was adopted without one because it cannot be compared, and the open
     circuit breakers: what they hold back, and how to clear them. First comes how far automation may go, what it would
@@ -255,7 +278,7 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
     shown = wanted.select(workspace, recorded)
     if form != "text":
         unknown, unread = _read_unknown_jobs(workspace), _find_unread(workspace, recorded)
-        stories = _read_stories(workspace, shown)
+        stories, read_at = _read_stories(workspace, shown), _read_times(workspace, shown)
         nodes = [
             make_node_status(
                 state,
@@ -263,6 +286,7 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
                 unknown.get(state.node),
                 unread.get(state.node),
                 stories.get(state.node, NO_STORY),
+                read_at.get(state.node, ""),
             )
             for state in shown
         ]
@@ -331,21 +355,25 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
     console, now = open_console(), workspace.clock.now()
     in_service = _list_service_states(workspace) if is_summary or console.is_terminal else None
     unread = _find_unread(workspace, fleet.shown)
-    notes = dict(fleet.returned)
-    for name, at in unread.items():
-        notes[name] = [describe_unread(at, now), *notes.get(name, ())]
-    listed = fleet.shown
+    listed, stories = fleet.shown, _read_stories(workspace, fleet.shown)
     if is_summary:
-        console.print(make_table(("pool", "nodes", "in which states"), list_counts(fleet.shown), console.width))
-        listed = [state for state in fleet.shown if needs_a_look(state, in_service, unread)]
+        counts = list_counts(fleet.shown, unread, now)
+        console.print(make_table(("pool", "nodes", "in which states"), counts, console.width))
+        unwell = {*unread, *(name for name, story in stories.items() if story.incidents)}
+        listed = [state for state in fleet.shown if needs_a_look(state, in_service, unwell)]
     for line in format_fleet_trust(trust) if (trust := _read_trust(workspace, fleet.recorded)) else ():
         console.print(line, style="dim" if line.startswith("trust") else "yellow", markup=False)
     printed = listed[:LISTED] if is_summary else listed
     if printed:
-        rows = list_rows(printed, notes, _read_stories(workspace, printed), now, in_service)
+        read_at = _read_times(workspace, printed)
+        readings = {
+            state.node: describe_reading(read_at.get(state.node, ""), unread.get(state.node), now)
+            for state in printed
+            if state.node in unread or state.node in stories
+        }
+        rows = list_rows(printed, fleet.returned, stories, readings, now, in_service)
         console.print(make_table(("node", "pool", "state", "since", "why"), rows, console.width))
-    counts = Counter(f"{state.state}{' but not known' * (state.node in unread)}" for state in fleet.shown)
-    console.print("[dim]" + ", ".join(f"{count:,} {name}" for name, count in counts.most_common()) + "[/]")
+    console.print(f"[dim]{escape(format_counts(fleet.shown, unread, now))}[/]")
     if is_summary:
         more = f"{len(listed) - LISTED:,} more need a look; " if len(listed) > LISTED else ""
         rest = len(fleet.shown) - len(listed)
@@ -369,6 +397,12 @@ def _find_unread(workspace: Workspace, states: Collection[NodeState]) -> Mapping
     if _list_service_states(workspace) is None:
         return {}
     return read_unread_nodes(workspace.fleet, workspace.data_dir, states, workspace.clock.now())
+
+
+def _read_times(workspace: Workspace, states: Collection[NodeState]) -> Mapping[str, str]:
+    from assay.act.ingest.silent_nodes import read_reading_times
+
+    return read_reading_times(workspace.data_dir, states)
 
 
 def _read_stories(workspace: Workspace, states: list[NodeState]) -> Mapping[str, NodeStory]:

@@ -99,22 +99,22 @@ def list_unread(
     answered: Mapping[tuple[str, str], float],
     now: datetime,
 ) -> dict[str, str]:
-    """Return the nodes in service whose probe was not read for longer than it may be silent, and when it last was.
+    """Return the nodes in service that are not known, and since when: "" for one that was never read.
 
-    `answered`: the last answers (Unix seconds) by node and source. "" for a node that was never read. How such a node
-    is, nobody knows, whoever is to blame for it: the node, the network, or a controller that stands still.
+    Their probe was not read for longer than it may be silent, or both their agent and their BMC are. How such a node
+    is, nobody knows, whoever is to blame for it: the node, the network, or a controller that stands still. `answered`:
+    the last answers (Unix seconds) by node and source.
     """
     unread, now_s = {}, now.timestamp()
-    earliest_of = {
-        name: now_s - silence_deadline(policy.silence, "probe").total_seconds()
-        for policy in policies
-        for name in policy.states_in_service
-    }
+    silences = {name: policy.silence for policy in policies for name in policy.states_in_service}
     for state in states:
-        if state.state not in earliest_of or state.unsettled_effects:
+        if state.state not in silences or state.unsettled_effects:
             continue
-        at = answered.get((state.node, "probe"))
-        if is_silent(at or 0.0, state.since, earliest_of[state.state]):
+        last = {source: answered.get((state.node, source), 0.0) for source in SOURCE_LABELS}
+        deadlines = {source: silence_deadline(silences[state.state], source).total_seconds() for source in last}
+        silent = {source for source, at in last.items() if is_silent(at, state.since, now_s - deadlines[source])}
+        if "probe" in silent or (last["agent"] and last["bmc"] and {"agent", "bmc"} <= silent):
+            at = last["probe"] if "probe" in silent else max(last["agent"], last["bmc"])
             unread[state.node] = format_time(datetime.fromtimestamp(at, now.tzinfo)) if at else ""
     return unread
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from assay.act.ingest.silent_nodes import read_reading_times
 from assay.act.loop.projections import read_unknown_jobs
 from assay.decide.drift.sync_report import NodeSync
 from assay.decide.moves.held_answers import OpenBreaker
@@ -236,7 +237,8 @@ def describe_node_status(source: RecordSource, state: NodeState, story: NodeStor
     assets = source.ledger_for_reading.entries(state.node, ASSET_ENTRY_KINDS)
     returned = [describe_returned_part(part) for part in find_returned_parts(assets)]
     unknown, unread = read_unknown_jobs(source.data_dir), find_unread(source, [state])
-    return make_node_status(state, returned, unknown.get(state.node), unread.get(state.node), story)
+    read_at = read_reading_times(source.data_dir, [state]).get(state.node, "")
+    return make_node_status(state, returned, unknown.get(state.node), unread.get(state.node), story, read_at)
 
 
 def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:

@@ -53,6 +53,8 @@ class NodeStatus:
     """Why the node is in its state."""
     unread_since: str | None
     """When a node in service was last read, if that is longer ago than the policy allows, "" for never; else null."""
+    read_at: str
+    """When the node was last read: ISO 8601 UTC; "" for never."""
     incident: str
     """What is wrong with it: its worst open incident; "" without one."""
     next: NextStep
@@ -67,6 +69,7 @@ def make_node_status(
     unknown_jobs: UnknownJobs | None = None,
     unread_since: str | None = None,
     story: NodeStory = NO_STORY,
+    read_at: str = "",
 ) -> NodeStatus:
     """Return a node's status; `returned` are notes on parts that were sent back once."""
     return NodeStatus(
@@ -83,6 +86,7 @@ def make_node_status(
         burn_in=make_burn_in_status(state),
         because=state.note or state.reason,
         unread_since=unread_since,
+        read_at=read_at,
         incident=story.incidents[0].happened if story.incidents else "",
         next=story.next,
         scheduler="; ".join(describe_disagreement(state)),
@@ -99,9 +103,12 @@ def list_current_lost_cordons(state: NodeState) -> list[LostCordon]:
     return [lost for lost in state.lost_cordons if lost.stay_id == state.stay_id]
 
 
-def describe_unread(unread_since: str, now: datetime) -> str:
-    """Return that a node is not known, since it was last read then ("" for never)."""
-    return f"not known: {f'last read {format_ago(unread_since, now)}' if unread_since else 'never read'}"
+def describe_reading(read_at: str, unread_since: str | None, now: datetime) -> str:
+    """Return how old what is known of a node is ("" for never), and whether that is too old."""
+    last = unread_since or read_at
+    if unread_since is None:
+        return f"read {format_ago(last, now)}" if last else "not read yet"
+    return f"not known: {f'last read {format_ago(last, now)}' if last else 'never read'}"
 
 
 Standing = Literal["serving", "closing", "unread", "work", "people", "held", "unseen", "gone"]
