@@ -449,7 +449,7 @@ def _incident_tickets(
             places=tuple(
                 dict.fromkeys([*(_make_place(view, fault.subject, notes.names) for fault in present), *far_ends])
             ),
-            expected="\n".join(dict.fromkeys(expected for expected, _ in texts)),
+            expected="\n".join(dict.fromkeys(filter(None, (expected for expected, _ in texts)))),
             seen="\n".join([*(seen if seen[1:] else [texts[0][1]]), *still]),
             verify="\n".join(checks) or f"assay certify {view.name}",
             severity=incident.severity,

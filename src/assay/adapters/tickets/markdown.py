@@ -32,13 +32,13 @@ def format_ticket_markdown(record: TicketRecord) -> str:
     files = [line.partition("  ") for line in ticket.files.splitlines()]  # a path, two spaces, and what the file is
     sections = (
         ("Where", _format_places(ticket.places)),
-        ("Expected", _fence(ticket.expected)),
-        ("Observed", _fence(ticket.seen)),
-        ("Likely cause", _fence(ticket.cause)),
         ("Also interrupted by this work", _fence(ticket.beside)),
         ("Steps", "\n".join(f"{n}. {_escape(line)}" for n, line in enumerate(ticket.steps.splitlines(), 1))),
         ("Files", "\n".join(f"- `{escape_line(path)}` {_escape(content)}" for path, _, content in files)),
         ("Closes by itself when this passes" if closes_by_itself else "When you are done", _fence(ticket.verify)),
+        ("Likely cause", _fence(ticket.cause)),
+        ("Observed", _fence(ticket.seen)),
+        ("Expected", _fence(ticket.expected)),
         ("History", "\n".join(f"- {format_ticket_event(event)}" for event in record.history)),
     )
     parts = [f"<!-- {TICKET_MARK} {ticket.id} -->", f"# {_escape(format_ticket_title(record))}", _format_state(record)]

@@ -300,12 +300,12 @@ def find_first_time_of(check: str, failure: StandingFailure, difference: ReadDif
 
 
 def describe_fault(fault: FaultRecord, drift: Collection[str], latest: Iterable[RecordedOutcome]) -> tuple[str, str]:
-    """Return what a ticket about a fault expects, and what was seen; `drift` are the fault classes of drift.
+    """Return what a ticket about a fault expects ("": that it ends), and what was seen. `drift`: classes of drift.
 
     A fault covers all checks of its class on one subject. `latest` are the node's newest outcomes.
     """
     if fault.fault_class not in drift:
-        return f"no {fault.fault_class}", fault.detail
+        return "", fault.detail
     failing = sorted(
         (recorded.outcome.check, recorded.outcome.reason)
         for recorded in latest
@@ -314,7 +314,7 @@ def describe_fault(fault: FaultRecord, drift: Collection[str], latest: Iterable[
     )
     differences = [(check, difference) for check, reason in failing for difference in read_differences(check, reason)]
     if not differences:
-        return f"no {fault.fault_class}", _add_since(fault.detail, fault)
+        return "", _add_since(fault.detail, fault)
     wanted = dict.fromkeys(_format_wanted(check, difference) for check, difference in differences)
     seen = dict.fromkeys(
         f"{difference.what}: {difference.seen}" if difference.wanted else difference.seen

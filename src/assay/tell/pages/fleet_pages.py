@@ -20,6 +20,7 @@ from assay.model.timestamps import format_time, parse_time
 from assay.tell.customer.view import build_customer_view
 from assay.tell.pages.fabric_pages import list_drawn_faults
 from assay.tell.pages.page_frame import PageRequest, place, render_frame
+from assay.tell.views.expected_return import read_return
 from assay.tell.views.fleet import (
     FleetFilter,
     FleetView,
@@ -234,7 +235,8 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
     record = next((record for record in records.read_tickets() if record.ticket.id == ident), None)
     if record is None:
         return None
-    cells = _read_cells(records)
+    cells, node = _read_cells(records), record.ticket.node
+    states = [state for state in records.read_node_states() if state.node == node and not record.closed_at]
     racks = draw_ticket_racks(records.fleet, cells, record.ticket.places)
     is_cabling = record.ticket.verify.startswith(FABRIC_SCAN)
     return render_frame(
@@ -243,6 +245,8 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
         record=record,
         ticket=record.ticket,
         racks=racks,
+        story=read_stories(records, states).get(node),
+        back=read_return(records, states[0]) if states else "",
         faults=list_drawn_faults(records, ticket=ident) if is_cabling else [],
         drawn=Markup,
         proof=find_ticket_proof(records, record),

@@ -8,13 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from assay.decide.state.node_state import NodeState, PendingDecision
-from assay.decide.state.service_absences import AbsenceEstimate, ExpectedReturn, ServiceAbsence, expect_return
+from assay.decide.state.service_absences import (
+    AbsenceEstimate,
+    ExpectedReturn,
+    ServiceAbsence,
+    expect_return,
+    list_fleet_absences,
+)
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import LifecycleState
 from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
 from assay.tell.views.next_step import find_blocker
+
+if TYPE_CHECKING:
+    from assay.tell.views.records import RecordSource
 
 _LATEST_END = re.compile(r"until (\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.+Z-]*) at the latest")
 """How a scheduler's adapter writes the latest end of a job in what a decision waits for."""
@@ -48,6 +58,14 @@ def describe_return(
     if back.estimate:
         return _describe_estimate(back, back.estimate, condition, now)
     return _describe_deadline(state, declared, back, condition, now)
+
+
+def read_return(source: RecordSource, state: NodeState) -> str:
+    """Return when a node is back, as `describe_return`; "" where no policy has its state."""
+    policies = source.fleet.policies.values()
+    policy = next((policy for policy in policies if state.state in policy.states), None)
+    absences = list_fleet_absences(policies, source.read_node_states())
+    return describe_return(state, policy, absences, source.clock.now()) if policy else ""
 
 
 def _describe_leaving(

@@ -18,7 +18,6 @@ from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returne
 from assay.decide.state.entry_messages import describe_decision
 from assay.decide.state.lemon_score import LemonReason
 from assay.decide.state.node_state import EffectRecord, NodeState
-from assay.decide.state.service_absences import list_fleet_absences
 from assay.model.decision import DecisionCause, DecisionTiming
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.facts import extend, fact, from_json, shown
@@ -26,7 +25,7 @@ from assay.model.faults.fault_record import NOT_JUDGED, FaultBlame, FaultRecord,
 from assay.model.outcome import CheckVerdict
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
-from assay.tell.views.expected_return import describe_return
+from assay.tell.views.expected_return import read_return
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 from assay.tell.views.node_status import NodeStatus, make_node_status
 from assay.tell.views.node_sync import RolloutOfNode, find_node_rollout, find_node_sync, format_node_rollout
@@ -246,14 +245,11 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
     ledger, catalog = source.ledger_for_reading, source.fleet.sound_fault_catalog
     requires, undecided = judge_requirements(source, state)
     story = read_stories(source, [state]).get(state.node, NO_STORY)
-    policies = source.fleet.policies.values()
-    policy = next((policy for policy in policies if state.state in policy.states), None)
-    absences = list_fleet_absences(policies, source.read_node_states())
     return extend(
         ExplainAnswer,
         describe_node_status(source, state, story),
         incidents=story.incidents,
-        back=describe_return(state, policy, absences, source.clock.now()) if policy else "",
+        back=read_return(source, state),
         chain=tuple(build_decision_chain(ledger, catalog, state, last)),
         requires=requires,
         undecided=undecided,
