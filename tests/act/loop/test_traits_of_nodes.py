@@ -8,6 +8,7 @@ import pytest
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.snapshot import FaultWaveTraits
+from assay.decide.state.asset_history import NodeSetup, make_setup_entry
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
@@ -30,7 +31,7 @@ def desk(tmp_path):
 
 
 def test_a_node_has_a_rack_a_spec_and_the_leaves_that_it_is_cabled_to(desk):
-    traits = FaultWaveTraits(desk)
+    traits = FaultWaveTraits(desk.fleet, desk.ledger, desk.evidence)
     found = traits["n0001"]
     assert {("rack", "lab1/r01"), ("spec", "hgx-h100"), ("profile", "managed")} <= found
     leaves = {name for kind, name in found if kind == "leaf"}
@@ -43,6 +44,13 @@ def test_firmware_and_commit_are_those_that_were_read_and_judged_last(desk):
     desk.evidence.store_latest(EvidenceDocument("n0001", NOW, {"bmc": {"firmware": value({"bios": value("1.2")})}}))
     outcome = Outcome("suites/p.py::test_heat", "h100-a/n0001", "n0001", "pass", evidence_at=NOW.isoformat())
     desk.ledger.record(SuiteRun("run-1", NOW.isoformat(), spec_commit="0123456789abcdef"), [outcome])
-    found = FaultWaveTraits(desk)["n0001"]
+    found = FaultWaveTraits(desk.fleet, desk.ledger, desk.evidence)["n0001"]
     assert ("firmware", "bios 1.2") in found
     assert ("spec commit", "0123456789ab") in found
+
+
+def test_the_delivery_the_driver_and_the_models_are_those_that_were_seen_last(desk):
+    seen = NodeSetup("r01", 4, "hgx-h100", "lot-7", {"driver": "570.1"}, {"gpu0": "H100", "gpu1": "H100"})
+    desk.ledger.append(make_setup_entry(NodeSetup(), seen, "n0001", NOW))
+    found = FaultWaveTraits(desk.fleet, desk.ledger, desk.evidence)["n0001"]
+    assert {("batch", "lot-7"), ("driver", "570.1"), ("part", "H100")} <= found

@@ -110,6 +110,20 @@ def test_failures_that_follow_from_one_cause_are_one_incident_of_all_nodes_that_
     assert card.reach == "2 of 16 nodes, in 2 racks"
 
 
+def test_what_only_the_nodes_of_an_incident_share_is_told(runs):
+    ill, check = ["n0002", "n0003", "n0012"], "suites/production/test_gpu.py::test_heat"
+    runs.run(0, *(
+        runs.outcome(node, check, "", 0, verdict="fail" if node in ill else "pass", fault="gpu.thermal")
+        for node in NODES
+    ))  # fmt: skip
+    traits = {node: frozenset({("batch", "lot-7" if node in ill else "lot-1"), ("spec", "hgx-h100")}) for node in NODES}
+    with runs.standing() as standing:
+        page = build_overview(runs.fleet, standing, traits=traits)
+    (card,) = page.cards
+    assert card.shared == f"batch lot-7 (3 of 3, and 0 of the {len(NODES) - 3} others)"
+    assert f"Only these share: {card.shared}" in render_overview(page)
+
+
 def test_what_a_gpu_that_is_gone_does_not_answer_is_its_incident(runs):
     answers, speed = "suites/seatrial/test_gpu.py::test_gpu_answers", "suites/production/test_gpu.py::test_gpu_power"
     for hours, gone in ((-24, ()), (0, ("gpu6",))):

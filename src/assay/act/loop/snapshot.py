@@ -8,6 +8,7 @@ demand.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from assay.decide.moves.circuit_breaker import can_be_wave
 from assay.decide.moves.cordons import find_rack_companions
 from assay.decide.plan.setting_routes import list_settings_read
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
+from assay.decide.state.asset_history import project_node_setup
 from assay.decide.state.fault_weeks import FaultWeeks
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits, PoolRack
 from assay.decide.state.node_projection import MACHINE_KINDS, NODE_STATES
@@ -40,6 +42,8 @@ from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.node_cables import digest_node_cables
 from assay.fabric.scan import compare_scan, format_fabric_subject, judge_scan
 from assay.ledger.ledger_reader import EntryQueue, open_reader_of, read_projection
+from assay.ledger.store import Ledger
+from assay.model.entries.assets import SetupSeenEntry
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
@@ -48,6 +52,7 @@ from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import NEVER, hours, parse_time
+from assay.observe.evidence_store import EvidenceStore
 from assay.validate.runs.subjects import DeclaredOutcomes
 
 
@@ -117,31 +122,41 @@ def _find_place(node: Node) -> PoolRack:
 class FaultWaveTraits(Mapping[str, NodeTraits]):
     """The traits of every node of the inventory, by name. Those of a node are read when they are looked up."""
 
-    def __init__(self, context: ControllerContext) -> None:
-        self._context = context
+    def __init__(self, fleet: Fleet, ledger: Ledger, evidence: EvidenceStore) -> None:
+        self._fleet, self._ledger, self._evidence = fleet, ledger, evidence
+        self._known = dict[str, NodeTraits]()
 
     def __getitem__(self, name: str) -> NodeTraits:
-        node = self._context.fleet.nodes[name]
+        if name not in self._known:
+            self._known[name] = self._read(self._fleet.nodes[name])
+        return self._known[name]
+
+    def _read(self, node: Node) -> NodeTraits:
+        name = node.name
         traits = {("rack", f"{node.site}/{node.rack}"), ("spec", node.spec), ("profile", node.profile)}
         topology = self._topologies.get(node.settings.fabric or "")
         for cable in topology.cables_of_node(name) if topology else ():
             traits |= {("leaf", end.device) for end in cable.ends if not end.node}
         traits.update(self._list_firmware(name))
-        newest = max(self._context.ledger.latest(name), key=lambda recorded: recorded.at, default=None)
+        setup = project_node_setup(self._ledger.entries(name, [SetupSeenEntry.kind]))
+        traits |= {("part", model) for model in setup.models.values()}
+        traits |= {(kind, setup.versions[kind]) for kind in ("driver", "kernel") if kind in setup.versions}
+        traits |= {("batch", setup.batch)} if setup.batch else set()
+        newest = max(self._ledger.latest(name), key=lambda recorded: recorded.at, default=None)
         if newest and (commit := self._spec_commits.get(newest.run)):
             traits.add(("spec commit", commit[:12]))
         return frozenset(traits)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._context.fleet.nodes)
+        return iter(self._fleet.nodes)
 
     def __len__(self) -> int:
-        return len(self._context.fleet.nodes)
+        return len(self._fleet.nodes)
 
     def _list_firmware(self, name: str) -> Iterator[NodeTrait]:
         """Yield the versions that the BMC gave last; none from a damaged document, which its checks report."""
         try:
-            evidence = self._context.evidence.latest(name)
+            evidence = self._evidence.latest(name)
         except AssayError:
             return
         tree = evidence.read("bmc", "firmware") if evidence else None
@@ -151,17 +166,15 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
 
     @cached_property
     def _spec_commits(self) -> dict[str, str]:
-        return {run.id: run.spec_commit for run in self._context.ledger.runs()}
+        return {run.id: run.spec_commit for run in self._ledger.runs()}
 
     @cached_property
     def _topologies(self) -> dict[str, CompiledTopology]:
         """The topology of each design that compiles. `assay check` reports the others."""
         topologies: dict[str, CompiledTopology] = {}
-        for name, design in self._context.fleet.designs.items():
-            try:
-                topologies[name] = compile_topology(design, self._context.fleet)
-            except AssayError as error:
-                self._context.progress(f"fabric {name}: {error}")
+        for name, design in self._fleet.designs.items():
+            with contextlib.suppress(AssayError):
+                topologies[name] = compile_topology(design, self._fleet)
         return topologies
 
 
@@ -359,7 +372,7 @@ class FleetSnapshotCache:
             fleet.known_issues,
             fleet.observed_checks,
             quiet_counts=quiet_counts,
-            traits=FaultWaveTraits(self.context),
+            traits=FaultWaveTraits(fleet, self.context.ledger, self.context.evidence),
             pools={name: node.pool for name, node in fleet.nodes.items()},
             running_rollouts=frozenset([rollout.id] if rollout and rollout.status == "running" else []),
             rolling_nodes=rollout.unproven if rollout else frozenset(),

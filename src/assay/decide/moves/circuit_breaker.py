@@ -28,7 +28,7 @@ MIN_WAVE_SHARE = 0.8
 """Of a wave's nodes, at least this share has a trait that may be its cause …"""
 MIN_CONTRAST = 2
 """… and that share is at least this many times the share among the other nodes."""
-TRAIT_ORDER = ("leaf", "rack", "spec commit", "firmware")
+TRAIT_ORDER = ("leaf", "rack", "batch", "spec commit", "driver", "firmware", "part")
 """The order of trait kinds that are equally likely; other kinds come after them."""
 
 
@@ -278,16 +278,20 @@ def _describe_common(snapshot: FleetSnapshot, views: list[NodeSnapshot], hit: Ma
 
 
 def _describe_likely_causes(snapshot: FleetSnapshot, wave: Collection[str]) -> str:
-    """Return what only the nodes of a wave share, as the end of a sentence; "" if nothing is known.
+    """Return what only the nodes of a wave share, as the end of a sentence; "" if nothing is known."""
+    likely = describe_shared_traits(snapshot.traits, wave)
+    return f"; likely behind it: {likely}" if likely else ""
+
+
+def describe_shared_traits(traits: Mapping[str, NodeTraits], wave: Collection[str]) -> str:
+    """Return what only these nodes share; "" if nothing is known.
 
     Reading traits means reading evidence, which is slow. So this compares only the first nodes by name.
     """
-    traits = snapshot.traits
     others = sorted(name for name in traits if name not in wave)[:MAX_NODES_COMPARED]
     hit = [traits[name] for name in sorted(wave) if name in traits][:MAX_NODES_COMPARED]
     causes = rank_common_causes(hit, [traits[name] for name in others]) if hit else []
-    likely = "; or ".join(str(cause) for cause in causes[:MAX_CAUSES_SHOWN])
-    return f"; likely behind it: {likely}" if likely else ""
+    return "; or ".join(str(cause) for cause in causes[:MAX_CAUSES_SHOWN])
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from assay.decide.faults.incidents import Symptom, group_symptoms, make_symptom
+from assay.decide.moves.circuit_breaker import describe_shared_traits
+from assay.decide.state.fleet_snapshot import NodeTraits
 from assay.decide.state.node_state import NodeState
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -20,17 +22,23 @@ from assay.tell.report.status_changes import StatusChange
 from assay.tell.views.incident_groups import IncidentMember, group_incidents
 
 LINES_SHOWN = 3
+SHARING = 3
+"""Of so many nodes, what they share is told: of two it is mostly chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureCard:
-    """One cause: what happened, on how many nodes and where, what was read of it (`more` lines are left out)."""
+    """One cause: what happened, on how many nodes and where, what was read of it (`more` lines are left out).
+
+    `shared`: what of several nodes only these have, such as a leaf, a batch or a firmware; "" if nothing is known.
+    """
 
     title: str
     reach: str
     lines: tuple[str, ...]
     more: int
     holders: tuple[str, ...]
+    shared: str = ""
 
 
 def find_catalog(fleet: Fleet) -> FaultCatalog | None:
@@ -71,11 +79,15 @@ def find_incidents(
     return [IncidentMember(holder.name, tuple(group)) for group in group_symptoms(relations, symptoms)]
 
 
-def make_incident_cards(fleet: Fleet, incidents: Iterable[IncidentMember]) -> Iterator[FailureCard]:
+def make_incident_cards(
+    fleet: Fleet, incidents: Iterable[IncidentMember], traits: Mapping[str, NodeTraits]
+) -> Iterator[FailureCard]:
     """Yield a card for each kind of incident, the widest first."""
     for group in group_incidents(find_catalog(fleet), incidents):
         symptoms = (symptom for member in group.members for symptom in member.symptoms)
-        yield _make_card(fleet, group.title, map(_describe_symptom, symptoms), group.holders)
+        card = _make_card(fleet, group.title, map(_describe_symptom, symptoms), group.holders)
+        nodes = [name for name in group.holders if name in traits]
+        yield replace(card, shared=describe_shared_traits(traits, nodes)) if len(nodes) >= SHARING else card
 
 
 def make_unknown_cards(fleet: Fleet, changes: Iterable[StatusChange]) -> list[FailureCard]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from types import MappingProxyType
 
+from assay.decide.state.fleet_snapshot import NodeTraits
 from assay.decide.state.node_state import NodeState
 from assay.ledger.history.queries import PoolDayRate
 from assay.model.fleet import Fleet
@@ -150,11 +151,12 @@ def build_overview(
     rollout: RolloutWaits = NO_ROLLOUT,
     rates: Iterable[PoolDayRate] = (),
     states: Mapping[str, NodeState] = MappingProxyType({}),
+    traits: Mapping[str, NodeTraits] = MappingProxyType({}),
 ) -> FleetOverview:
     """Return the overview, with the changes since the newest run before the window.
 
     What the `rollout` explains is no failure to act upon. `rates`: how the pools fared on each day. `states` are those
-    of the nodes: they know the faults that logs told.
+    of the nodes: they know the faults that logs told. `traits`: what each node may have in common with others.
     """
     runs = latest.list_reported_runs()
     since = find_baseline(runs, window_s)
@@ -179,9 +181,9 @@ def build_overview(
         fixed=tuple(change for change in changed if change.fixed),
         lost=lost,
         incidents=tuple(new),
-        cards=tuple(make_incident_cards(fleet, new)),
+        cards=tuple(make_incident_cards(fleet, new, traits)),
         unknown_cards=tuple(make_unknown_cards(fleet, _drop_explained(lost, incidents))),
-        still_cards=tuple(make_incident_cards(fleet, old)),
+        still_cards=tuple(make_incident_cards(fleet, old, traits)),
         still_unknown_cards=tuple(make_unknown_cards(fleet, _drop_explained(still_unknown, incidents))),
         holders=tuple(holders),
         known=tuple(_group_excused(excused, KNOWN)),

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import assay
+from assay.act.loop.snapshot import FaultWaveTraits
 from assay.act.tickets.ticket_diff import TICKETS
 from assay.decide.state.node_projection import NODE_STATES
 from assay.ledger.history.parquet_files import history_folder
@@ -30,6 +31,7 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ticket import Ticket
+from assay.observe.evidence_store import EvidenceStore
 from assay.tell.report.allure import (
     ALLURE_PAGE,
     MAX_POINT_RESULTS,
@@ -117,7 +119,8 @@ def build_reports(
         links = AllureLinks(newest.run if AllureTools.find_installed(fleet.root) else "")
         rates = read_pool_rates(reports, newest.at, unread)
         states = read_projection(ledger, NODE_STATES).node_states()
-        overview = build_overview(fleet, latest, window_s, rollout, rates, states)
+        traits = FaultWaveTraits(fleet, ledger, EvidenceStore(evidence))
+        overview = build_overview(fleet, latest, window_s, rollout, rates, states, traits)
         unread += latest.unread
         pages.overview.write_text(render_overview(overview, sync, links, in_lab=fleet.is_lab))
         if newest.run not in (points := read_points(reports / ALLURE_HISTORY)) or not pages.allure.exists():
