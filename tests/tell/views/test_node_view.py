@@ -1,4 +1,4 @@
-"""The view of a node: its stays, its measurements, and the sources of its rules."""
+"""The view of a node: its timeline, its measurements, and the sources of its rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
 from assay.tell.views.node_measurements import list_series
-from assay.tell.views.node_view import build_timeline, list_stays
+from assay.tell.views.node_view import build_timeline
 from assay.tell.views.sources import find_commit_at, is_shown, parse_place, read_spec_lines
 from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
 from tests.support.serving_fleet import GIT
@@ -26,12 +26,6 @@ def rebooted(paper: Paper) -> Paper:  # noqa: F811
     paper.step()
     paper.later(hours=1)
     return paper
-
-
-def test_stays_have_their_times(rebooted: Paper) -> None:
-    first, second = list_stays(rebooted.story("n1"))
-    assert (first.state, first.until) == ("production", second.since)
-    assert (second.state, second.until) == ("production-reboot", "")
 
 
 def outcome(
@@ -55,17 +49,12 @@ def test_a_series_is_of_the_part_that_is_nearest_to_its_limit() -> None:
     assert (series.peers.low, series.peers.middle, series.peers.high) == (50.0, 56.0, 58.0)
 
 
-def test_the_timeline_has_what_changed_and_not_what_stayed(rebooted: Paper) -> None:
-    verdicts = ("pass", "fail", "fail", "pass")
-    told = [outcome(60.0, at, verdict=verdict) for at, verdict in zip(DAYS, verdicts, strict=False)]
+def test_the_timeline_has_each_entry_once_and_the_newest_first(rebooted: Paper) -> None:
     entries = [entry for entry in rebooted.log.values() if entry.node == "n1"]
-    items = build_timeline(entries, told, last=100)
-    assert [item.text for item in items if item.about == "outcome"] == [
-        "heat passes again on a/n1/gpu0: hot",
-        "heat fails on a/n1/gpu0: hot",
-    ]
-    assert [item.at for item in items] == sorted((item.at for item in items), reverse=True)
+    items = build_timeline(entries, last=100)
+    assert [item.at for item in items] == sorted((entry.at for entry in entries), reverse=True)
     assert {"fault", "decision", "state"} <= {item.about for item in items}
+    assert build_timeline(entries, last=2) == items[:2]
 
 
 @pytest.mark.parametrize("path", ["specs/../../etc/passwd", "/etc/passwd", "specs//a.yaml", ".git/config", "specs/./a"])

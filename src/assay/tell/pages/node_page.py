@@ -1,4 +1,4 @@
-"""The page of a node: why it is where it is, its life, what was measured on it, and its parts."""
+"""The page of a node: why it is where it is, what happened to it, what was measured on it, and its parts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from assay.act.orders.orders import list_node_orders
 from assay.act.tickets.repair_history import REPAIRS, select_repairs
 from assay.ledger.ledger_reader import read_projection
 from assay.model.page import draw_polyline
-from assay.model.timestamps import format_duration, parse_epoch_seconds, parse_time
+from assay.model.timestamps import parse_epoch_seconds
 from assay.tell.pages.fabric_pages import list_drawn_faults, list_node_ports
 from assay.tell.pages.page_frame import PageRequest, link, render_frame
 from assay.tell.views.fleet import list_node_tickets
 from assay.tell.views.node_measurements import LimitedSeries
 from assay.tell.views.node_sync import STATE_WORDS
-from assay.tell.views.node_view import StateStay, build_node_view
+from assay.tell.views.node_view import build_node_view
 from assay.tell.views.records import LiveRecords
 from assay.tell.views.sources import parse_place
 
@@ -40,11 +40,6 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
     if view is None:
         return None
     commit, fabric = records.fleet.commit, (view.node.settings.fabric or "") if view.node else ""
-
-    def measure_stay(stay: StateStay) -> str:
-        ended = parse_time(stay.until) if stay.until else request.now
-        return format_duration(max(ended - parse_time(stay.since), ended - ended))
-
     return render_frame(
         "node.html.j2",
         request,
@@ -59,7 +54,6 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
         faults=list_drawn_faults(records, fabric=fabric, node=view.state.node) if fabric else [],
         drawn=Markup,
         sync_words=STATE_WORDS,
-        stay_span=measure_stay,
         repairs=select_repairs(read_projection(records.ledger_for_reading, REPAIRS), view.state.node)[:REPAIRS_SHOWN],
     )
 

@@ -1,11 +1,8 @@
-"""One node: its state and why, its life, what was measured on it, and its parts.
-
-Its life is its stays in states with what led there, and its timeline.
-"""
+"""One node: its state and why, what happened to it, what was measured on it, and its parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -16,7 +13,6 @@ from assay.model.entries.assets import PartsSeenEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
-from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.timestamps import format_time
 from assay.tell.views.burn_in_status import format_burn_in
@@ -33,16 +29,7 @@ SUBJECTS_OF_KINDS = {
 """What an entry of the timeline is about, by its kind; for other kinds it is the first word of the kind."""
 DECISIONS_SHOWN, TIMELINE_SHOWN, SERIES_SHOWN = 8, 150, 24
 WINDOW = timedelta(days=3)
-"""How far back measurements and changed verdicts go."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateStay:
-    """A stay in one state. `until` is "" for the present one."""
-
-    state: str
-    since: str
-    until: str
+"""How far back measurements go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,42 +41,15 @@ class TimelineItem:
     text: str
 
 
-def list_stays(state: NodeState) -> list[StateStay]:
-    """Return the stays of a node, oldest first."""
-    moves = state.transitions
-    first = (moves[0].origin if moves else state.state, state.enrolled_at)
-    begins = [first, *((move.target, move.at) for move in moves)]
-    ends = [*(at for _, at in begins[1:]), ""]
-    return [StateStay(name, at, until) for (name, at), until in zip(begins, ends, strict=True)]
-
-
 def build_timeline(
-    entries: Sequence[LedgerEntry],
-    outcomes: Sequence[RecordedOutcome],
-    last: int,
-    catalog: FaultCatalog | None = None,
+    entries: Sequence[LedgerEntry], last: int, catalog: FaultCatalog | None = None
 ) -> tuple[TimelineItem, ...]:
-    """Return the `last` things that happened to a node, newest first: its entries, and checks whose verdict changed."""
+    """Return the `last` entries about a node in words, newest first."""
     formatter = EntryFormatter(catalog)
-    items = []
-    for entry in entries:
-        subject = SUBJECTS_OF_KINDS.get(entry.kind, entry.kind.partition(".")[0])
-        items.append(TimelineItem(entry.at, subject, formatter.format(entry)))
-    items += _list_verdict_changes(outcomes)
-    return tuple(sorted(items, key=lambda item: item.at)[::-1][:last])
-
-
-def _list_verdict_changes(outcomes: Iterable[RecordedOutcome]) -> Iterator[TimelineItem]:
-    known: dict[tuple[str, str], str] = {}
-    for recorded in outcomes:
-        outcome = recorded.outcome
-        key = (outcome.check, outcome.subject)
-        before, known[key] = known.get(key, "pass"), outcome.verdict
-        if outcome.verdict != before and "skip" not in (before, outcome.verdict):
-            words: Mapping[str, str] = {"pass": "passes again", "fail": "fails", "error": "cannot be judged"}
-            name = outcome.check.rpartition("::")[2].removeprefix("test_")
-            reason = f": {outcome.reason}" if outcome.reason else ""
-            yield TimelineItem(recorded.at, "outcome", f"{name} {words[outcome.verdict]} on {outcome.subject}{reason}")
+    return tuple(
+        TimelineItem(entry.at, SUBJECTS_OF_KINDS.get(entry.kind, entry.kind.partition(".")[0]), formatter.format(entry))
+        for entry in sorted(entries, key=lambda entry: entry.at)[: -last - 1 : -1]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +76,6 @@ class NodeRecord:
     answer: ExplainAnswer
     chain: tuple[tuple[ExplainedDecision, str], ...]
     notes: tuple[str, ...]
-    stays: tuple[StateStay, ...]
     timeline: tuple[TimelineItem, ...]
     series: tuple[LimitedSeries, ...]
     parts: tuple[InstalledAt, ...]
@@ -144,8 +103,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         answer=answer,
         chain=tuple((made, find_commit_at(adopted, made.at, fleet.commit)) for made in reversed(answer.chain)),
         notes=(*format_burn_in(state), *format_notes(answer)),
-        stays=tuple(list_stays(state)),
-        timeline=build_timeline(entries, outcomes, TIMELINE_SHOWN, source.fleet.sound_fault_catalog),
+        timeline=build_timeline(entries, TIMELINE_SHOWN, source.fleet.sound_fault_catalog),
         series=tuple(list_series(outcomes, of_peers)[:SERIES_SHOWN]),
         parts=tuple(
             InstalledAt(place, part.kind, part.serial, dates.get((place, part.serial), "")) for place, part in installed
