@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.decide.drift.sync_report import SYNC_STATES, PoolSync
 from assay.decide.state.node_state import NodeState
-from assay.ledger.history.append import append_missing_runs
 from assay.model.faults.fault_record import FaultRecord
 from assay.tell.report.allure import allure_status, describe_problems
 from assay.tell.report.overview_model import build_overview
-from assay.tell.report.overview_page import SyncNumbers, render_overview
+from assay.tell.report.overview_page import render_overview
 from assay.tell.report.overview_phrases import headline, where
-from assay.tell.report.report_builder import read_pool_rates
 from assay.tell.report.status_changes import RolloutWaits
 from tests.support.browser import measure_overflow, needs_browser, show
 from tests.tell.report.conftest import at
@@ -26,18 +22,6 @@ FIRMWARE = "suites/zap/test_firmware.py::test_firmware_is_the_bundles"
 MEMORY = "suites/seatrial/test_host.py::test_memory_size"
 NODES = [f"n{number:04}" for number in range(1, 17)]
 RACK = NODES[4:8]
-AT = datetime.fromtimestamp(1_795_350_000, UTC)
-POOLS = (
-    PoolSync(
-        "h100-a",
-        16,
-        dict(zip(SYNC_STATES, (12, 0, 3, 0, 1), strict=True)),
-        {},
-        (AT - timedelta(minutes=40)).isoformat(),
-    ),
-    PoolSync("byo-b", 4, dict(zip(SYNC_STATES, (4, 0, 0, 0, 0), strict=True)), {}),
-)
-SYNC = SyncNumbers(POOLS, "c0ffee1234", AT)
 
 
 def text(page: str) -> str:
@@ -218,17 +202,6 @@ def test_a_node_of_which_all_was_skipped_is_not_well(runs):
     assert "n0004: 1 check well" in page
 
 
-def test_the_trend_of_each_pool_ends_with_what_stands_now(runs):
-    day(runs, -24, {})
-    day(runs, 0, {MEMORY: RACK})
-    assert append_missing_runs(runs.folder) == []
-    with runs.standing() as standing:
-        rates = read_pool_rates(runs.folder, standing.list_reported_runs()[-1].at, [])
-        (trend,) = build_overview(runs.fleet, standing, rates=rates).trends
-    assert (trend.pool, trend.holders, trend.ill) == ("h100-a", 16, 4)
-    assert [share for _, share in trend.shares] == [1.0, 28 / 32]
-
-
 def test_every_node_is_in_the_map_and_says_why(runs):
     day(runs, -24, {})
     day(runs, 0, {MEMORY: RACK})
@@ -256,7 +229,8 @@ def test_a_browser_shows_the_answer_without_scrolling(runs):
     day(runs, 0, {MEMORY: RACK})
     with show(render_overview(runs.overview())) as page:
         boxes = [
-            page.get_by_text(said).first.bounding_box() for said in ("4 new incidents on 4 nodes", "rack r02", "n0016")
+            page.get_by_text(said).first.bounding_box()
+            for said in ("4 new incidents on 4 nodes", "rack r02", "This week beside the last", "Tickets")
         ]
     assert all(box and box["y"] + box["height"] < 800 for box in boxes)
 
@@ -267,7 +241,6 @@ def test_the_page_fits_the_window_of_a_phone(runs):
     day(runs, -24, {})
     day(runs, 0, {MEMORY: RACK})
     assert measure_overflow(render_overview(runs.overview()), 360) == 0
-    assert measure_overflow(render_overview(runs.overview(), SYNC), 360) == 0
 
 
 def test_a_collector_that_died_is_no_quiet_day(runs):
@@ -277,12 +250,3 @@ def test_a_collector_that_died_is_no_quiet_day(runs):
     assert headline(one) == "16 outcomes on 16 places can no longer be judged since yesterday 12:00 UTC"
     assert where(one) == "no evidence: 16 of 16 nodes, in 4 racks"
     assert "Nothing broke" not in text(render_overview(one))
-
-
-def test_the_page_says_how_far_each_pool_is_what_git_says(runs):
-    day(runs, 0, {})
-    page = text(render_overview(runs.overview(), SYNC))
-    assert "In sync with git, by pool" in page
-    assert "h100-a 12 0 3 0 1 40 min ago byo-b 4 0 0 0 0 –" in page
-    assert "Compared with c0ffee1234 at 2026-11-22" in page
-    assert "In sync with git" not in text(render_overview(runs.overview()))

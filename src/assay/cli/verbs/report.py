@@ -14,7 +14,6 @@ from assay.model.errors import AssayError
 from assay.model.facts import fact
 
 if TYPE_CHECKING:
-    from assay.tell.report.overview_page import SyncNumbers
     from assay.tell.report.status_changes import RolloutWaits
 
 
@@ -41,10 +40,9 @@ def report(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Build the overview (what broke and where) and the Allure report.
+    """Build the overview (this week of the fleet beside the last, what broke and where) and the Allure report.
 
-    The overview also shows how far each pool is what git says (`assay sync`), if the ledger can be read. Failures that
-    the active rollout will remove are counted apart.
+    Failures that the active rollout will remove are counted apart.
 
     Exit codes: 0 the pages are built; 2 they could not be built.
     """
@@ -52,10 +50,10 @@ def report(
 
     workspace = Workspace(fleet.resolve())
     reports = workspace.reports_dir
-    sync = _read_sync_numbers(workspace)
     rollout = _read_rollout_waits(workspace)
     ledger = workspace.ledger_for_reading if workspace.has_ledger else None
-    pages = build_reports(workspace.fleet, ledger, reports, workspace.evidence_dir, since * 3600, sync, rollout)
+    now, evidence = workspace.clock.now(), workspace.evidence_dir
+    pages = build_reports(workspace.fleet, ledger, reports, evidence, since * 3600, rollout, now)
     for problem in pages.unread:
         typer.echo(f"left out: {problem}", err=True)
     lines = [f"overview: {pages.overview}", f"Allure report: {pages.allure}"]
@@ -64,20 +62,6 @@ def report(
         _serve_reports(reports)
     elif form == "text":
         typer.echo("  → browsers load the Allure report over HTTP only: `assay report --serve` serves all until Ctrl-C")
-
-
-def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
-    """Return how far the pools are in sync, None where that cannot be read; stderr says why."""
-    from assay.cli.verbs.sync import format_short_revision
-    from assay.cli.workspace import load_sync_report
-    from assay.tell.report.overview_page import SyncNumbers
-
-    try:
-        report = load_sync_report(workspace)
-    except AssayError as error:
-        typer.echo(f"left out: how far the fleet is in sync: {error}", err=True)
-        return None
-    return SyncNumbers(report.pools, format_short_revision(report.revision), workspace.clock.now())
 
 
 def _read_rollout_waits(workspace: Workspace) -> RolloutWaits:

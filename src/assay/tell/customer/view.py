@@ -122,27 +122,30 @@ def list_policy_states(fleet: Fleet) -> tuple[set[str], set[str]]:
 
 
 def measure_availability(
-    states: Iterable[NodeState], serving: set[str], month: datetime, now: datetime
+    states: Iterable[NodeState], serving: set[str], begin: datetime, end: datetime
 ) -> Availability | None:
-    """Return how available these nodes were since the month began, or since the first of them served in it."""
+    """Return how available these nodes were from `begin` to `end`, each from when it first served; None: none did."""
     total, served, begins = timedelta(), timedelta(), []
     for state in states:
-        begin = next((began for name, began, _ in _list_spans(state, now) if name in serving), now)
-        if (begin := max(begin, month)) >= now:
+        stays = list(list_stays(state, end))
+        first = max(next((began for name, began, _ in stays if name in serving), end), begin)
+        if first >= end:
             continue
-        begins.append(begin)
-        total += now - begin
-        for name, began, ended in _list_spans(state, now):
-            served += max(ended - max(began, begin), timedelta()) if name in serving else timedelta()
+        begins.append(first)
+        total += end - first
+        for name, began, ended in stays:
+            served += max(ended - max(began, first), timedelta()) if name in serving else timedelta()
     return Availability(served / total, min(begins), len(begins)) if begins else None
 
 
-def _list_spans(state: NodeState, now: datetime) -> Iterator[tuple[str, datetime, datetime]]:
-    """Yield each stay of a node: the state, its begin and its end."""
+def list_stays(state: NodeState, until: datetime) -> Iterator[tuple[str, datetime, datetime]]:
+    """Yield each stay of a node that began before a time: the state, its begin, and its end or that time."""
     moves = state.transitions
     names = [moves[0].origin if moves else state.state, *(move.target for move in moves)]
     begins = [parse_time(state.enrolled_at), *(parse_time(move.at) for move in moves)]
-    yield from zip(names, begins, [*begins[1:], now], strict=True)
+    for name, began, ended in zip(names, begins, [*begins[1:], until], strict=True):
+        if began < until:
+            yield name, began, min(ended, until)
 
 
 MAX_LINE = 360

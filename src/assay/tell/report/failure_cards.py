@@ -76,7 +76,12 @@ def find_incidents(
     of_logs = [fault for fault in (state.faults if state else ()) if fault.is_open and {*fault.marks} - {"check"}]
     symptoms += [make_symptom(fault) for fault in of_logs if fault.severity != "informational"]
     relations = catalog.fault_relations if catalog else UNRELATED
-    return [IncidentMember(holder.name, tuple(group)) for group in group_symptoms(relations, symptoms)]
+    groups = group_symptoms(relations, symptoms)
+    parts = {cause.fault_class: cause.named_part for cause, *_ in groups if cause.named_part}
+    by_cause: dict[tuple[str, str], list[Symptom]] = defaultdict(list)
+    for group in groups:  # several checks of a class judge one part, or the node for it
+        by_cause[group[0].fault_class, group[0].named_part or parts.get(group[0].fault_class, "")] += group
+    return [IncidentMember(holder.name, tuple(group)) for group in by_cause.values()]
 
 
 def make_incident_cards(

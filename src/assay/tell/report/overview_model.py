@@ -1,18 +1,18 @@
-"""The content of the overview: new incidents, what cannot be judged, excused checks, stale nodes, trends of pools."""
+"""The content of the overview: this week, new incidents, what cannot be judged, excused checks, stale nodes."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 
 from assay.decide.state.fleet_snapshot import NodeTraits
 from assay.decide.state.node_state import NodeState
-from assay.ledger.history.queries import PoolDayRate
 from assay.model.fleet import Fleet
 from assay.model.outcome import read_part, read_whole
+from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_time
 from assay.tell.report.failure_cards import (
     FailureCard,
@@ -23,6 +23,7 @@ from assay.tell.report.failure_cards import (
     name_outcome,
     shorten_check,
 )
+from assay.tell.report.fleet_week import FleetWeek, build_fleet_week
 from assay.tell.report.latest_outcomes import (
     FAILING,
     KNOWN,
@@ -45,13 +46,6 @@ from assay.tell.report.status_changes import (
     find_unchanged,
 )
 from assay.tell.views.incident_groups import IncidentMember
-
-_POOLS = f"""
-SELECT scope, count(*), sum(ill > 0), sum(well), sum(well + ill) FROM (
-  SELECT s.scope, sum(o.stands = {PASSING}) AS well, sum(o.stands IN ({FAILING}, {UNKNOWN})) AS ill
-  FROM subject s JOIN state o ON o.subject = s.id GROUP BY s.holder, s.scope
-) GROUP BY scope ORDER BY scope
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +87,6 @@ class ExcusedChecks:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolTrend:
-    """A pool by day: passes as a share of passes, failures and errors (None: of none). The last is what stands now."""
-
-    pool: str
-    holders: int
-    ill: int
-    shares: tuple[tuple[date, float | None], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class FleetOverview:
     """The content of the page. `waiting` are failures that the `rollout` explains: they are in no other list."""
 
@@ -123,7 +107,7 @@ class FleetOverview:
     holders: tuple[HolderSummary, ...]
     known: tuple[ExcusedChecks, ...]
     on_trial: tuple[ExcusedChecks, ...]
-    trends: tuple[PoolTrend, ...]
+    week: FleetWeek
     waiting: tuple[StatusChange, ...] = ()
     rollout: str = ""
 
@@ -149,14 +133,16 @@ def build_overview(
     latest: LatestOutcomes,
     window_s: float = DAY_S,
     rollout: RolloutWaits = NO_ROLLOUT,
-    rates: Iterable[PoolDayRate] = (),
     states: Mapping[str, NodeState] = MappingProxyType({}),
     traits: Mapping[str, NodeTraits] = MappingProxyType({}),
+    tickets: Collection[TicketRecord] = (),
+    now: datetime | None = None,
 ) -> FleetOverview:
     """Return the overview, with the changes since the newest run before the window.
 
-    What the `rollout` explains is no failure to act upon. `rates`: how the pools fared on each day. `states` are those
-    of the nodes: they know the faults that logs told. `traits`: what each node may have in common with others.
+    What the `rollout` explains is no failure to act upon. `states` are those of the nodes: they know the faults that
+    logs told, and who served when. `traits`: what each node may have in common with others. `now` ends the week, by
+    default the newest run.
     """
     runs = latest.list_reported_runs()
     since = find_baseline(runs, window_s)
@@ -188,7 +174,7 @@ def build_overview(
         holders=tuple(holders),
         known=tuple(_group_excused(excused, KNOWN)),
         on_trial=tuple(_list_on_trial(latest, excused)),
-        trends=tuple(_list_trends(latest, rates, datetime.fromtimestamp(runs[-1].at, UTC).date())),
+        week=build_fleet_week(fleet, states, tickets, now or datetime.fromtimestamp(runs[-1].at, UTC)),
         waiting=waiting,
         rollout=rollout.rollout,
     )
@@ -287,20 +273,6 @@ def _list_on_trial(latest: LatestOutcomes, excused: Iterable[AbnormalOutcome]) -
         holders, reason = (group.holders, group.reason) if group else ((), "")
         on_trial.append(ExcusedChecks(name, (name,), holders, reason, judged))
     return on_trial
-
-
-def _list_trends(latest: LatestOutcomes, rates: Iterable[PoolDayRate], today: date) -> list[PoolTrend]:
-    """Return the trend of each pool: how the days before today went, and what stands now."""
-    shares: dict[str, dict[date, float | None]] = defaultdict(dict)
-    for rate in rates:
-        if (day := date.fromisoformat(rate.day)) < today:
-            shares[rate.pool][day] = rate.success
-    days = sorted({day for of_pool in shares.values() for day in of_pool})
-    trends = []
-    for pool, holders, ill, well, decided in latest.connection.execute(_POOLS):
-        past = [(day, shares[pool].get(day)) for day in days]
-        trends.append(PoolTrend(pool, holders, ill, (*past, (today, well / decided if decided else None))))
-    return trends
 
 
 def group_by_pool_and_rack(holders: Sequence[HolderSummary]) -> dict[str, dict[str, list[HolderSummary]]]:

@@ -1,22 +1,19 @@
-"""Renders the overview of the fleet as a page: the map by pool and rack, the trend lines, and the template's words."""
+"""Renders the overview of the fleet as a page: the map by pool and rack, and the template's words."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from assay.decide.drift.sync_report import PoolSync
-from assay.model.page import draw_polyline, format_quantity, render_page
-from assay.model.timestamps import format_ago, format_duration
+from assay.model.page import format_quantity, render_page
+from assay.model.timestamps import format_duration
 from assay.tell.report import overview_phrases
 from assay.tell.report.allure import NO_ALLURE, AllureLinks
 from assay.tell.report.failure_cards import shorten_check
-from assay.tell.report.overview_model import FleetOverview, HolderSummary, PoolTrend, group_by_pool_and_rack
+from assay.tell.report.overview_model import FleetOverview, HolderSummary, group_by_pool_and_rack
 
-TREND_SIZE = (220, 36)
-MIN_TREND_SPAN = 1e-4
 MAX_ROOMY_NODES, MIN_DENSE_NODES = 120, 2500
 """Up to the first number, each cell of the map shows the node's name. From the second number on, cells are small."""
 
@@ -50,38 +47,8 @@ class PoolMap:
     racks: tuple[RackCells, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TrendLine:
-    """The trend of a pool: the points of a SVG polyline, the share that passes now, and the lowest share drawn."""
-
-    pool: str
-    points: str
-    now: str
-    low: str
-    description: str
-    falling: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SyncNumbers:
-    """The pools, the revision that they are compared with, and the time of the comparison."""
-
-    pools: tuple[PoolSync, ...]
-    revision: str
-    at: datetime
-
-
-def render_overview(
-    overview: FleetOverview,
-    sync: SyncNumbers | None = None,
-    links: AllureLinks = NO_ALLURE,
-    *,
-    in_lab: bool = False,
-) -> str:
-    """Return the HTML, in one file. All text is escaped.
-
-    Without `sync`, the page does not say how far the fleet is what its repository says.
-    """
+def render_overview(overview: FleetOverview, links: AllureLinks = NO_ALLURE, *, in_lab: bool = False) -> str:
+    """Return the HTML, in one file. All text is escaped."""
     newly, lost = (0, 0) if overview.first else (len(overview.broke), len(overview.lost))
     nodes = [holder for holder in overview.holders if holder.node]
     size = len(overview.holders)
@@ -90,15 +57,11 @@ def render_overview(
         "overview.html.j2",
         in_lab=in_lab,
         overview=overview,
-        sync=sync,
-        drift_ages={pool.pool: format_ago(pool.oldest, sync.at) for pool in sync.pools if pool.oldest} if sync else {},
         words=overview_phrases,
         shorten=shorten_check,
         link=links,
         pools=draw_pool_maps(overview, group_by_pool_and_rack(overview.holders), links),
         density="roomy" if size <= MAX_ROOMY_NODES else "dense" if size >= MIN_DENSE_NODES else "",
-        trends=[draw_trend(trend) for trend in overview.trends],
-        trend_size=TREND_SIZE,
         fixed=_group_fixed_by_holder(overview),
         nodes=len(nodes),
         lost_on=len({change.holder for change in overview.lost}),
@@ -166,18 +129,3 @@ def _find_look(holder: HolderSummary) -> str:
     if not holder.judged:
         return "unknown"
     return "waiting" if holder.waiting else "excused" if holder.excused else "well"
-
-
-def draw_trend(trend: PoolTrend) -> TrendLine:
-    """Return the trend of a pool, a point a day. At the top all checks pass, at the bottom the lowest share of all."""
-    points = [(float(at), share) for at, (_, share) in enumerate(trend.shares) if share is not None]
-    shares = [share for _, share in points]
-    low = min(shares, default=0.0)
-    return TrendLine(
-        trend.pool,
-        draw_polyline(points, TREND_SIZE, (0, len(trend.shares) - 1), (min(low, 1 - MIN_TREND_SPAN), 1)),
-        overview_phrases.percent(shares[-1] if shares else None),
-        overview_phrases.percent(low),
-        f"{format_quantity(trend.ill, 'place')} of {trend.holders:,} not well",
-        falling=len(shares) > 1 and shares[-1] < shares[-2],
-    )

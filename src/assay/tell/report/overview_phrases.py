@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from assay.model.page import format_quantity
 from assay.model.text.lists import fold_names, format_list, format_percent
 from assay.tell.report.failure_cards import shorten_check
+from assay.tell.report.fleet_week import LossCause
 from assay.tell.report.overview_model import ExcusedChecks, FleetOverview, HolderSummary
 
 
@@ -66,9 +67,17 @@ def names(holders: Sequence[HolderSummary]) -> str:
     return format_list(fold_names(holder.name for holder in holders), 12)
 
 
-def percent(share: float | None) -> str:
-    """Return a share as a percentage, or that there is none."""
-    return "nothing decided" if share is None else format_percent(share)
+def served(share: float | None) -> str:
+    """Return the share of time in which nodes served."""
+    return "none served" if share is None else format_percent(share)
+
+
+def change(cause: LossCause) -> str:
+    """Return by how much a cause grew or shrank, and whether its incidents did so by more than chance."""
+    (this, before), lost = cause.incidents, cause.hours[0] - cause.hours[1]
+    times = f", {this / before:.1f} times the incidents" if this and before and this != before else ""
+    chance = f": {'more than chance' if cause.is_sure else 'may be chance'}" if this or before else ""
+    return f"{lost:+.1f} h{times}{chance}"
 
 
 def _list_first(names: Sequence[str], shown: int, mark: str = ", ") -> str:

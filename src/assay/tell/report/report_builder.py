@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from html.parser import HTMLParser
 from itertools import accumulate
 from pathlib import Path
@@ -24,8 +24,6 @@ import assay
 from assay.act.loop.snapshot import FaultWaveTraits
 from assay.act.tickets.ticket_diff import TICKETS
 from assay.decide.state.node_projection import NODE_STATES
-from assay.ledger.history.parquet_files import history_folder
-from assay.ledger.history.queries import OutcomeHistory, PoolDayRate, query_pool_rates
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -46,14 +44,13 @@ from assay.tell.report.allure import (
 )
 from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.tell.report.overview_model import build_overview
-from assay.tell.report.overview_page import SyncNumbers, render_overview
+from assay.tell.report.overview_page import render_overview
 from assay.tell.report.status_changes import DAY_S, NO_ROLLOUT, RolloutWaits
 from assay.tell.views.next_step import list_open_tickets
 from assay.validate.runs.run_validation import list_fresh_hours
 
 ALLURE_HISTORY = "allure-history.jsonl"
 ALLURE_TIMEOUT_S = 300
-TREND_DAYS = 30
 ALLURE_CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
 
 
@@ -98,14 +95,14 @@ def build_reports(
     reports: Path,
     evidence: Path,
     window_s: float = DAY_S,
-    sync: SyncNumbers | None = None,
     rollout: RolloutWaits = NO_ROLLOUT,
+    now: datetime | None = None,
 ) -> ReportPages:
     """Build `reports/index.html` and `allure` of what stands by the ledger; return their pages.
 
     `evidence` is the folder of the evidence store, which holds artefacts of failures. If there is a run since the last
-    report, the newest one adds a point to Allure's history. The overview shows what changed within `window_s` seconds
-    before the newest run, and how far the fleet is in `sync`. Failures that the `rollout` explains are counted apart.
+    report, Allure's pages are made again. The overview shows what changed within `window_s` seconds before the newest
+    run, and its week beside the one before. Failures that the `rollout` explains are counted apart.
     Raises AssayError; the overview is written even where Allure is not installed.
     """
     if ledger is None or not ledger.outcomes_head():
@@ -117,30 +114,15 @@ def build_reports(
         latest.delete_undeclared(checks, holders)
         newest = latest.list_reported_runs()[-1]
         links = AllureLinks(newest.run if AllureTools.find_installed(fleet.root) else "")
-        rates = read_pool_rates(reports, newest.at, unread)
         states = read_projection(ledger, NODE_STATES).node_states()
         traits = FaultWaveTraits(fleet, ledger, EvidenceStore(evidence))
-        overview = build_overview(fleet, latest, window_s, rollout, rates, states, traits)
+        tickets = read_projection(ledger, TICKETS).values()
+        overview = build_overview(fleet, latest, window_s, rollout, states, traits, tickets, now)
         unread += latest.unread
-        pages.overview.write_text(render_overview(overview, sync, links, in_lab=fleet.is_lab))
+        pages.overview.write_text(render_overview(overview, links, in_lab=fleet.is_lab))
         if newest.run not in (points := read_points(reports / ALLURE_HISTORY)) or not pages.allure.exists():
-            opened = list_open_tickets(read_projection(ledger, TICKETS).values())
-            _generate_allure(fleet, reports, evidence, latest, points, opened)
+            _generate_allure(fleet, reports, evidence, latest, points, list_open_tickets(tickets))
     return pages
-
-
-def read_pool_rates(reports: Path, now: float, unread: list[str]) -> list[PoolDayRate]:
-    """Return how the pools fared on each day before `now` (Unix seconds), by the history.
-
-    What cannot be read is appended to `unread`: the report is useful without.
-    """
-    moment = datetime.fromtimestamp(now, UTC)
-    try:
-        with OutcomeHistory(history_folder(reports), moment, lambda error: unread.append(str(error))) as history:
-            return query_pool_rates(history, days=TREND_DAYS)
-    except AssayError as error:
-        unread.append(f"history: {error}")
-        return []
 
 
 def read_points(history: Path) -> dict[str, dict[str, Any]]:

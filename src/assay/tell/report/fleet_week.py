@@ -1,0 +1,178 @@
+"""The fleet in this week beside the week before: states, service, what took nodes out, tickets by age. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import comb
+
+from assay.decide.faults.incidents import Incident, list_incidents
+from assay.decide.state.node_state import NodeState, TransitionRecord
+from assay.decide.state.service_absences import list_absences
+from assay.model.decision import PERSON_RULE, find_rule_name
+from assay.model.faults.fault_record import SEVERITIES
+from assay.model.fleet import Fleet
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.specs.fault_relations import UNRELATED
+from assay.model.ticket import TicketRecord
+from assay.model.timestamps import parse_time
+from assay.tell.customer.view import list_policy_states, list_stays, measure_availability
+from assay.tell.views.incident_groups import name_kind
+
+WEEK = timedelta(days=7)
+MAX_ROWS = 10
+SURE = 0.05
+"""Numbers of incidents that are less likely than this, if nothing has changed, are said to be more than chance."""
+TICKET_AGES = (timedelta(days=1), timedelta(days=7), timedelta.max)
+ORDERED, OTHER = "a person's order", "another reason, such as a rollout"
+Pair = tuple[int, int]
+"""A number of this week, and that of the week before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceLevel:
+    """The nodes of a pool or customer: how many serve, and in which share of each week they did (None: none served)."""
+
+    name: str
+    serving: int
+    nodes: int
+    shares: tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LossCause:
+    """What took nodes out of service: its incidents, and the node-hours that it cost, of both weeks."""
+
+    title: str
+    incidents: Pair
+    hours: tuple[float, float]
+    next_step: str
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether its incidents became more or fewer by more than chance: the exact binomial test."""
+        this, both = self.incidents[0], sum(self.incidents)
+        as_unlike = sum(comb(both, count) for count in range(both + 1) if abs(2 * count - both) >= abs(2 * this - both))
+        return as_unlike / 2**both < SURE
+
+
+@dataclass(frozen=True, slots=True)
+class FleetWeek:
+    """Both weeks. `states`: nodes by state, the most first. `tickets`: open ones by severity, up to each age.
+
+    `closed` are nodes that took no further job because of a fault, as read back from the scheduler. `more_causes` are
+    left out, which cost the least.
+    """
+
+    until: datetime
+    states: tuple[tuple[str, Pair], ...]
+    pools: tuple[ServiceLevel, ...]
+    customers: tuple[ServiceLevel, ...]
+    causes: tuple[LossCause, ...]
+    more_causes: int
+    tickets: tuple[tuple[str, tuple[int, ...]], ...]
+    opened: Pair
+    done: Pair
+    closed: Pair
+
+
+def build_fleet_week(
+    fleet: Fleet, states: Mapping[str, NodeState], tickets: Collection[TicketRecord], until: datetime
+) -> FleetWeek:
+    """Return both weeks of the nodes of the inventory; `states` are those of all nodes."""
+    known = [states[name] for name in fleet.nodes if name in states]
+    serving, _ = list_policy_states(fleet)
+    before = until - WEEK
+    counts = [
+        Counter(stays[-1][0] for state in known if (stays := list(list_stays(state, at)))) for at in (until, before)
+    ]
+    causes = _list_causes(fleet.sound_fault_catalog, known, serving, until)
+    effects = [effect for state in known for effect in state.effects if effect.answers_fault]
+    cordons = [effect.at for effect in effects if (effect.action, effect.standing) == ("cordon", "verified")]
+    events = [(event.what, event.at) for record in tickets for event in record.history]
+    return FleetWeek(
+        until=until,
+        states=tuple(
+            (name, (count, counts[1][name])) for name, count in (counts[0] | counts[1] - counts[0]).most_common()
+        ),
+        pools=tuple(
+            _measure(pool, [state for state in known if state.pool == pool], serving, until)
+            for pool in dict.fromkeys(node.pool for node in fleet.nodes.values())
+        ),
+        customers=tuple(
+            _measure(name, [state for state in known if state.pool in pools], serving, until)
+            for name, pools in sorted(_list_customers(fleet).items())
+        ),
+        causes=tuple(causes[:MAX_ROWS]),
+        more_causes=len(causes[MAX_ROWS:]),
+        tickets=tuple(_count_by_age(tickets, until)),
+        opened=_count([at for what, at in events if what in ("opened", "reopened")], until),
+        done=_count([at for what, at in events if what == "closed"], until),
+        closed=_count(cordons, until),
+    )
+
+
+def _list_customers(fleet: Fleet) -> dict[str, list[str]]:
+    """Return the pools of each customer that the policies declare."""
+    visitors = (
+        visitor for policy in fleet.policies.values() if policy.access for visitor in policy.access.visitors.items()
+    )
+    return {name: visitor.pools for name, visitor in visitors if visitor.role == "customer"}
+
+
+def _measure(name: str, states: Sequence[NodeState], serving: set[str], until: datetime) -> ServiceLevel:
+    levels = [measure_availability(states, serving, end - WEEK, end) for end in (until, until - WEEK)]
+    this, before = (level.share if level else None for level in levels)
+    return ServiceLevel(name, sum(state.state in serving for state in states), len(states), (this, before))
+
+
+def _list_causes(
+    catalog: FaultCatalog | None, states: Sequence[NodeState], serving: set[str], until: datetime
+) -> list[LossCause]:
+    """Return what took nodes out or was an incident in either week, what cost the most this week first."""
+    hours, began = defaultdict[str, list[float]](lambda: [0.0, 0.0]), defaultdict[str, list[str]](list)
+    relations = catalog.fault_relations if catalog else UNRELATED
+    for state in states:
+        incidents = list_incidents(relations, state) if state.faults else ()
+        for incident in incidents:
+            if incident.severity != "informational":
+                began[incident.cause.fault_class].append(incident.first_seen)
+        for absence in list_absences(state, serving):
+            of_cause = hours[_find_cause(incidents, absence.transitions[0])]
+            for week, end in enumerate((until, until - WEEK)):
+                lost = min(absence.ended_at or end, end) - max(absence.began_at, end - WEEK)
+                of_cause[week] += max(lost, timedelta()) / timedelta(hours=1)
+    causes = []
+    for kind in {*hours, *began}:
+        count, (this, before) = _count(began[kind], until), hours[kind]
+        fault = catalog.find_class(kind) if catalog else None
+        if any((*count, this, before)):
+            step = fault.investigate.partition(". ")[0] if fault else ""
+            causes.append(LossCause(name_kind(catalog, kind), count, (this, before), step[:1].upper() + step[1:]))
+    return sorted(causes, key=lambda cause: (-cause.hours[0], -cause.incidents[0], -cause.hours[1], cause.title))
+
+
+def _find_cause(incidents: Sequence[Incident], move: TransitionRecord) -> str:
+    """Return the fault class of the incident that took a node out of service, or who did."""
+    for incident in incidents:
+        if any(symptom.id in move.faults for symptom in incident.symptoms):
+            return incident.cause.fault_class
+    return ORDERED if move.is_order or find_rule_name(move.rule) == PERSON_RULE else OTHER
+
+
+def _count(times: Collection[str], until: datetime) -> Pair:
+    """Return how many of these times are in either week."""
+    ages = [until - parse_time(at) for at in times]
+    return sum(timedelta() <= age < WEEK for age in ages), sum(WEEK <= age < 2 * WEEK for age in ages)
+
+
+def _count_by_age(tickets: Collection[TicketRecord], until: datetime) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the severities with open tickets: how many are up to each age and older than the one before."""
+    opened = [record for record in tickets if not record.closed_at]
+    for severity in (*SEVERITIES, ""):
+        ages = [until - parse_time(record.opened_at) for record in opened if record.ticket.severity == severity]
+        if ages:
+            up_to = [sum(age <= limit for age in ages) for limit in TICKET_AGES]
+            yield severity, tuple(count - fewer for count, fewer in zip(up_to, [0, *up_to], strict=False))
