@@ -93,8 +93,19 @@ def test_an_alert_has_a_severity_an_owner_and_a_runbook(name: str) -> None:
     assert rule["labels"]["owner"] in yaml.safe_load((ROOT / "specs" / "owners.yaml").read_text())["teams"]
     assert rule["annotations"]["runbook"] == f"docs/alerts.md#{name.lower()}"
     section = SECTIONS[name]
-    assert section.startswith(f"Severity: {rule['labels']['severity']}.\n")
-    assert re.findall(r"^\*\*(\w+):\*\*", section, re.MULTILINE) == ["Means", "Look", "Do"]
+    assert section.startswith("**First:** "), "who is woken reads first what to do"
+    assert re.findall(r"^\*\*(\w+):\*\*", section, re.MULTILINE) == ["First", "Then", "Means"]
+
+
+def test_the_page_begins_with_an_index_of_the_alerts_by_severity() -> None:
+    index = PAGE.read_text().partition("\n## ")[0]
+    _, critical, warnings = re.split(r"\*\*Critical alerts: look now\.\*\*|\*\*Warnings: look today\.\*\*", index)
+    for severity, text in (("critical", critical), ("warning", warnings)):
+        linked = re.findall(r"\[(Assay\w+)\]\(#(assay\w+)\)", text)
+        assert {name for name, _ in linked} == {
+            name for name, rule in ALERTS.items() if rule["labels"]["severity"] == severity
+        }
+        assert all(name.lower() == anchor for name, anchor in linked)
 
 
 def test_every_runbook_belongs_to_an_alert() -> None:
