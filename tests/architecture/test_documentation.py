@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.places import ROOT
 
@@ -57,3 +58,31 @@ def test_a_page_links_to_sections_that_there_are(page: Path) -> None:
     targets = [(page.parent / file if file else page, anchor) for file, anchor in links]
     missing = [f"{file.name}#{anchor}" for file, anchor in targets if anchor not in list_anchors(file)]
     assert missing == []
+
+
+QUESTIONS = [
+    (question, ROOT / answer["page"], answer["words"])
+    for asked in yaml.safe_load((ROOT / "tests/architecture/questions.yaml").read_text()).values()
+    for question, answer in asked.items()
+]
+
+
+def list_linked(page: Path) -> set[Path]:
+    """Return the pages to which a page leads."""
+    links = re.findall(r"\]\((?![a-z]+:)([^)#\s]+\.md)", page.read_text(encoding="utf-8"))
+    return {(page.parent / link).resolve() for link in links}
+
+
+@pytest.mark.parametrize(("question", "page", "words"), QUESTIONS, ids=[question for question, *_ in QUESTIONS])
+def test_an_answer_is_at_most_two_clicks_away(question: str, page: Path, words: str) -> None:
+    near = {ROOT / "README.md"}
+    for _ in range(2):
+        near |= {linked for known in near for linked in list_linked(known)}
+    assert page in near, question
+    assert words in page.read_text(encoding="utf-8"), question
+
+
+def test_no_two_pages_have_one_title() -> None:
+    pages = [*list_written_pages(), *(ROOT / "docs/reference").glob("*.md")]
+    titles = [re.sub(r"\W", "", page.read_text(encoding="utf-8").partition("\n")[0].lower()) for page in pages]
+    assert sorted(titles) == sorted({*titles}), "a search shows both, and nobody knows the guide from the reference"

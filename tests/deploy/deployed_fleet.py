@@ -21,7 +21,7 @@ from assay.declare.starter.new_repository import create_repository
 from tests.support.places import ROOT
 
 STATE = "/var/lib/assay"
-"""Where the docs say that outputs belong (docs/images.md)."""
+"""Where the docs say that outputs belong (docs/install.md)."""
 SEALS, TICKETS = f"{STATE}/fleet.seals", f"{STATE}/tickets"
 NEW, WITH_AGENT = "n0004", "n0001"
 AGENT_TOKEN = "a-token-of-the-agent"

@@ -64,7 +64,7 @@ def make_base(folder: Path, variables: Mapping[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Build all images as docs/images.md says, the load's without CUDA's libraries, which have gigabytes."""
+    """Build all images as docs/install.md says, the load's without CUDA's libraries, which have gigabytes."""
     folder = Path("/var/tmp") / tmp_path_factory.mktemp("images").name  # gigabytes: not into memory
     (wheels := folder / "wheels").mkdir(parents=True)
     (folder / "tmp").mkdir()

@@ -100,7 +100,7 @@ def test_the_second_file_adds_postgres_and_lets_both_services_wait_for_it() -> N
 def test_the_documented_variable_puts_the_ledger_on_postgresql(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     postgres = read(WITH_POSTGRES, POSTGRES_IMAGE=IMAGE, PGPASSWORD="x")["services"]["postgres"]["environment"]
     url = f"postgresql://{postgres['POSTGRES_USER']}@postgres/{postgres['POSTGRES_DB']}"
-    assert f"ASSAY_LEDGER={url}" in (DEPLOY.parent / "docs" / "images.md").read_text()
+    assert f"ASSAY_LEDGER={url}" in (DEPLOY.parent / "docs" / "install.md").read_text()
     monkeypatch.setenv("ASSAY_LEDGER", url)
     assert locate_ledger(tmp_path) == url
     for name in ("controller", "serve"):

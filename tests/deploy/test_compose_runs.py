@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow(minutes=2), needs_podman]
 HOST = "host.containers.internal"
 """This machine, as Podman's containers know it."""
 WRITABLE = (".assay", "reports", ".git/objects", ".git/refs/notes", ".git/logs/refs/notes")
-"""What belongs to the user of the images in a clone of hers (docs/images.md)."""
+"""What belongs to the user of the images in a clone of hers (docs/install.md)."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPodman]:
 
 @pytest.fixture(scope="module")
 def clone(engine: RealPodman) -> Iterator[Path]:
-    """Start compose in a clone, as docs/images.md says."""
+    """Start compose in a clone, as docs/install.md says."""
     clone, secrets, outputs = (engine.folder / name for name in ("clone", "secrets", "outputs"))
     make_fleet(engine.folder / "fleet", bundle := engine.folder / "fleet.bundle")
     engine.do("git", "clone", "--quiet", bundle, clone)

@@ -1,4 +1,4 @@
-"""The units of the controller's machine, started by a real systemd as docs/images.md says, with all outputs on."""
+"""The units of the controller's machine, started by a real systemd as docs/install.md says, with all outputs on."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSystemd]:
         machine.start()
         machine.path("/var/mail").mkdir()
         start_mail_server(machine)
-        (prepares,) = read_shell_blocks("images.md", "A user and a clone")
-        installs, _ = read_shell_blocks("images.md", "systemd")
+        (prepares,) = read_shell_blocks("install.md", "A user and a clone")
+        installs, _ = read_shell_blocks("install.md", "systemd")
         lines = "\n".join(prepares).replace("git@git.example.org:gpu/fleet.git", "/etc/assay/fleet.bundle")
         machine.do("sh", "-euc", lines)
         machine.do("chown", "assay", "/etc/assay/server.key")
@@ -108,7 +108,7 @@ def test_the_agent_of_a_node_delivers_to_the_server(machine: RealSystemd, tmp_pa
 
 def run_as_documented(*words: str) -> list[str]:
     """Return the docs' command for a verb of assay, with the user and the variables of the units."""
-    _, ((line),) = read_shell_blocks("images.md", "systemd")
+    _, ((line),) = read_shell_blocks("install.md", "systemd")
     *before, verb = line.split()
     assert verb == "doctor"
     return [*before, *words]

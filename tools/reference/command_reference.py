@@ -23,7 +23,7 @@ INTRODUCTION = f"""\
 # Commands
 
 This page is generated from the commands' own help. The guides explain how to use the commands:
-[plans](plans.md), [evidence](evidence.md), [validation](validation.md), [fabric](fabric.md),
+[plans](plans.md), [evidence and checks](validation.md), [fabric](fabric.md), [reports](reports.md),
 [collectives](collectives.md), [faults](faults.md), [lifecycle](lifecycle.md), [reconcile](reconcile.md),
 [explain](explain.md), [ledger](ledger.md), [people](people.md), [the lab](lab.md),
 [agent](agent.md), [Slurm](slurm.md), [Kubernetes](kubernetes.md).
