@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,10 +17,13 @@ from assay.act.ingest.fault_recording import record_agent_faults, record_faults
 from assay.act.ingest.part_replacements import record_parts
 from assay.act.loop.enrollment import enroll_nodes
 from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.decide.faults.detection import count_sightings
+from assay.decide.faults.recovery import find_identity_recoveries
 from assay.decide.moves.decide import decide
-from assay.decide.state.decision_and_fault_entries import make_decision_entries, make_enrolled_entry
+from assay.decide.state.decision_and_fault_entries import make_decision_entries, make_enrolled_entry, make_fault_entry
 from assay.model.evidence import EvidenceBasis, EvidenceDocument, MachineIdentity
-from assay.model.outcome import Outcome, SuiteRun
+from assay.model.faults.sightings import FaultSighting
+from assay.model.outcome import Outcome, RecordedOutcome, SuiteRun
 from assay.observe.transports.push import ClockOffset, DeliveredItem, build_delivered_evidence
 from tests.act.loop.test_nothing_leaves_at_watch import ACT
 from tests.act.quiet_site import FLEET, NODES, START, Site
@@ -143,6 +147,28 @@ def test_whoever_told_of_another_machine_must_tell_of_the_nodes_again(site: Site
     assert faults(site), "its BMC is silent now"
     look(site)
     assert faults(site) == []
+
+
+@pytest.mark.parametrize(("verdict", "left"), [("pass", 0), ("skip", 0), ("fail", 1)])
+def test_a_fault_that_a_check_told_of_too_ends_as_the_nodes_machine_answers_and_no_check_fails(
+    site: Site, verdict: Any, left: int
+) -> None:
+    site.say("move", NODE, to="triage")
+    moves(site)
+    moves(site)
+    evidence = look(site, bmc=STRANGER)
+    told, catalog = FleetSnapshotCache(site.desk).node_states()[NODE], FLEET.fault_catalog
+    sighting = FaultSighting("identity.changed", "", site.clock.now().isoformat(), "by a check", "check", "o1")
+    for fault in count_sightings(catalog, FLEET.nodes[NODE], told, [sighting], 99):
+        site.ledger.append(make_fault_entry(fault, site.clock.now()))
+    (fault,) = FleetSnapshotCache(site.desk).node_states()[NODE].faults
+    assert set(fault.marks) == {"identity", "check"}
+    own = replace(evidence, at=site.clock.now() + timedelta(minutes=1), channels=tell())
+    check = "suites/seatrial/test_host.py::test_serial_is_the_inventorys"
+    outcome = Outcome(check, fault.subject, NODE, verdict, "x", "identity.changed")
+    recorded = RecordedOutcome("o2", site.clock.now().isoformat(), outcome)
+    state = FleetSnapshotCache(site.desk).node_states()[NODE]
+    assert len(find_identity_recoveries(state, own, [recorded])) == 1 - left
 
 
 def test_a_node_that_answers_as_another_does_not_harm_that(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -84,6 +85,17 @@ def test_a_ticket_about_a_stay_closes_when_the_node_has_left_it_and_never_before
     left = TransitionEntry("test", "zap", "d").make_entry("left", (START + timedelta(hours=51)).isoformat(), "n0001")
     assert find_proof(fleet, [*log, left], late).startswith("n0001 went to zap")
     assert find_proof(fleet, [*log, left], unproved) == "no node waits for it any more"
+
+
+def test_a_ticket_about_a_machine_closes_when_another_one_is_the_node(fleet):
+    checks = "suites/discovered/test_machine.py::test_serial_at_the_bmc[h100-a/n0001]"
+    (late,) = list_tickets(fleet, "test", 50, BurnInStartedEntry("b", "day", 24.0))
+    other = replace(late, key="incident/n0001/f1", verify=checks)
+    log = [decision_and_fault_entries.make_enrolled_entry("n0001", "h100-a", "triage", START, "S1")]
+    assert find_proof(fleet, log, other) == "", "a check that no other state runs would prove it"
+    now = START + timedelta(hours=2)
+    log.append(decision_and_fault_entries.make_enrolled_entry("n0001", "h100-a", "onboard", now, "S2"))
+    assert find_proof(fleet, log, other).startswith("another machine is the node since 2026")
 
 
 def find_proof(fleet, log, ticket):

@@ -92,6 +92,8 @@ class ClosingProofs:
         view = self.views.get(ticket.node)
         if view is None:
             return ""
+        if parse_time(enrolled := view.node_state.enrolled_at) > parse_time(since):
+            return f"another machine is the node since {enrolled[:16]}"
         checks = ticket.verify.splitlines() if ticket.verify.startswith("suites/") else []
         proof = _find_passes(view, checks, since) if checks else _find_transition(view, ticket)
         kind, _, rest = ticket.key.partition("/")

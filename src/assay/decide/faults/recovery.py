@@ -85,12 +85,18 @@ def find_quiet_recoveries(
     ]
 
 
-def find_identity_recoveries(node_state: NodeState, evidence: EvidenceDocument) -> list[FaultClearedEntry]:
-    """Return the open faults of another machine that end, as the node's own answers again."""
+def find_identity_recoveries(
+    node_state: NodeState, evidence: EvidenceDocument, outcomes: Iterable[RecordedOutcome]
+) -> list[FaultClearedEntry]:
+    """Return the open faults of another machine that end, as the node's own answers again, and no check of it fails."""
+    failed = {
+        (each.outcome.fault, each.outcome.subject) for each in outcomes if each.outcome.verdict in ("fail", "error")
+    }
     return [
         make_clearance(fault, text)
         for fault in _list_open_faults(node_state)
-        if set(fault.marks) == {IDENTITY_SOURCE} and (text := find_return(fault, evidence))
+        if IDENTITY_SOURCE in fault.marks and set(fault.marks) <= {IDENTITY_SOURCE, "check"}
+        if (fault.fault_class, fault.subject) not in failed and (text := find_return(fault, evidence))
     ]
 
 

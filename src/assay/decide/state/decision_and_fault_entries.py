@@ -141,7 +141,7 @@ def make_fault_entries(
     over += find_lapsed_signals(node_state, now)
     if evidence is not None and not evidence.stranger:
         over += find_quiet_recoveries(catalog, node_state, evidence)
-        over += find_identity_recoveries(node_state, evidence)
+        over += find_identity_recoveries(node_state, evidence, latest)
     seen_again = {fault.id for fault in faults}
     ended = [clearance for clearance in over if clearance.fault not in seen_again]
     ended += find_overridden_faults(catalog, node_state, faults)
