@@ -29,7 +29,6 @@ ANYWHERE = {
 }
 """Commands that need no fleet repository, and why."""
 WORDS = {
-    "discover lease": ["add", "02:00:00:00:00:01", "192.0.2.7"],
     "boot dhcp": ["--for", "dnsmasq"],
     "lab advance": ["1"],
     "operations start": ["cordon", "n0001"],

@@ -18,6 +18,7 @@ from assay.act.boot.matching import record_sightings
 from assay.adapters.bmc.session import UserPassword
 from assay.cli.app import app
 from assay.cli.verbs import discover
+from assay.cli.workspace import Workspace
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -63,6 +64,13 @@ def put_machine(tiny: Any, serial: str = SERIAL, address: str = "127.0.0.1") -> 
     return ["--scan", address, "--port", str(tiny.port)]
 
 
+def report(root: Path, address: str) -> None:
+    """Record what a DHCP server reports."""
+    workspace = Workspace(root)
+    seen = SeenMachine.parse({"bmc_mac": MAC, "address": address})
+    record_sightings(workspace.ledger, [seen], "report", workspace.clock.now())
+
+
 def test_a_machine_of_a_delivery_is_found_and_proposed(root: Path, tiny: Any) -> None:
     answer = run(*put_machine(tiny), "--login", "--propose")
     assert answer.exit_code == 0, answer.output
@@ -89,7 +97,7 @@ def test_a_second_machine_joins_the_first_in_its_file(root: Path, tiny: Any, aut
 
 
 def test_a_machine_known_by_its_mac_address_alone_is_not_proposed(root: Path) -> None:
-    assert run("lease", "add", MAC, "10.0.0.7").exit_code == 0
+    report(root, "10.0.0.7")
     assert run().exit_code == 0
     refused = run("--propose").exception
     assert isinstance(refused, AssayError)
@@ -123,7 +131,7 @@ def test_a_machine_with_a_login_of_its_own_gets_that_one(
     delivery = yaml.safe_load(path.read_text())
     delivery["machines"][0]["bmc_credentials"] = {"env": "ITS_OWN"}
     path.write_text(yaml.safe_dump(delivery))
-    run("lease", "add", MAC, "127.0.0.1")
+    report(root, "127.0.0.1")
     answer = run(*put_machine(tiny), "--login")
     assert (answer.exit_code, f"serial {SERIAL}" in answer.stdout) == (0, True), answer.output
     assert sum(one.startswith("POST") for one in tiny.asked) == 1, "no other login was tried"

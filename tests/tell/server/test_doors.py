@@ -39,7 +39,6 @@ from tests.act.boot.boot_room import lay_out_boot
 from tests.tell.asgi_calls import Caller, Reply, let_in, make_state
 
 DOORS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("doors.yaml").read_text())
-OF_NO_ROUTE = {"assay discover lease"}
 OWNER, STARTING, INVENTED = "n0001", "n0003", "n0004.00000000000000000000000000000000"
 KEPT = {"join.refused", "boot.stage", "machine.seen", "boot.started"}
 """Entries that tell what was said, and hold for no state, token or fault."""
@@ -105,7 +104,7 @@ def test_every_route_has_a_row_and_every_row_a_route(door: Door) -> None:
         if isinstance(route, Route)
         for method in (route.methods or set()) - {"HEAD"}
     }
-    rows = {" ".join(name.split()[:2]) for name in DOORS.keys() - OF_NO_ROUTE}
+    rows = {" ".join(name.split()[:2]) for name in DOORS}
     assert len(routes) >= len(door.routes), "a route without methods or path has no row"
     assert rows == routes
 
@@ -114,7 +113,7 @@ def test_a_row_says_what_limits_a_proven_sender_too() -> None:
     assert [name for name, row in DOORS.items() if (row["proof"] == "nobody") is ("then" in row)] == []
 
 
-@pytest.mark.parametrize("name", sorted(DOORS.keys() - OF_NO_ROUTE))
+@pytest.mark.parametrize("name", sorted(DOORS))
 def test_words_without_a_proof_touch_only_what_the_row_says_and_have_a_limit(door: Door, name: str) -> None:
     row, ledger, stranger = DOORS[name], door.context.ledger, next(addresses)
     head, before = ledger.head(), read_node_states(ledger)

@@ -54,7 +54,9 @@ def boot() -> None:
 
 @boot_app.command()
 def dhcp(
-    server: Annotated[Literal["dnsmasq", "kea"], typer.Option("--for", help="The DHCP server.")],
+    server: Annotated[
+        Literal["dnsmasq", "kea", "kea6"], typer.Option("--for", help="dnsmasq, kea-dhcp4 or kea-dhcp6.")
+    ],
     provisioning: Annotated[
         str, typer.Option("--provisioning", metavar="NAME", help="The Provisioning, where the fleet has several.")
     ] = "",
@@ -62,12 +64,13 @@ def dhcp(
 ) -> None:
     """Print the configuration by which a DHCP server leads machines to `assay serve --boot`.
 
-    PXE, UEFI HTTP boot and iPXE each get their own answer. Nodes with a MAC address in the inventory are listed, and
-    those without one are named on stderr: the server must know them in another way.
+    PXE, UEFI HTTP boot and iPXE each get their own answer, over IPv4 and IPv6 (Kea has a server for each). Nodes with a
+    MAC address in the inventory, or the port of their switch (`circuit_id`), are listed, and those without are named on
+    stderr: the server must know them in another way.
 
     Exit codes: 0 printed, with all nodes; 1 printed without some; 2 no Provisioning is meant.
     """
-    from assay.act.boot.script import list_dhcp_hosts, render_dnsmasq, render_kea
+    from assay.act.boot.dhcp import list_dhcp_hosts, render_dnsmasq, render_kea, render_kea6
 
     declared = Workspace(fleet.resolve()).fleet
     names = [provisioning] if provisioning else list(declared.provisionings)
@@ -75,11 +78,11 @@ def dhcp(
         known = ", ".join(declared.provisionings) or "none"
         raise AssayError("which Provisioning?", fix=f"--provisioning NAME; the fleet has: {known}")
     chosen = declared.provisionings[names[0]]
-    render = render_dnsmasq if server == "dnsmasq" else render_kea
     hosts = list_dhcp_hosts(declared, chosen)
-    typer.echo(render(chosen, hosts), nl=False)
+    renders = {"dnsmasq": render_dnsmasq, "kea": render_kea, "kea6": render_kea6}
+    typer.echo(renders[server](chosen, hosts), nl=False)
     booting = {node.name for node in declared.nodes.values() if chosen.applies_to(node.pool)}
-    without = booting - {host.name for host in hosts}
+    without = booting - {host.name for host in hosts if host.mac or server != "kea6"}
     if without:
         listed = format_list(fold_names(sorted(without)))
         typer.echo(f"assay boot: without a MAC address: {listed}\n  → write its `mac` into the inventory", err=True)

@@ -6,7 +6,6 @@ as a branch of one commit for each delivery.
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from typing import Annotated
 import typer
 
 from assay.act.boot.inventory_update import draft_guids, draft_node_lines, find_new_guids, find_update, format_diff
-from assay.act.boot.matching import MachineMatch, match_machines, read_sightings
+from assay.act.boot.matching import MachineMatch, match_machines, read_sightings, record_sightings
 from assay.act.boot.proposal import draft_inventory, propose_file, read_committed_file
 from assay.adapters.bmc.errors import BmcLoginRefused
 from assay.adapters.bmc.quirks import BmcQuirkSet
@@ -60,7 +59,7 @@ def discover(
     """Show the machines that were seen, and which nodes they are: by serial number and MAC address.
 
     A scan asks each address for Redfish's service root, which needs no login, and records who answers. With `--login`
-    it also reads serial number, model and place. DHCP servers report machines by `assay discover lease`.
+    it also reads serial number, model and place. DHCP servers report machines to `assay serve`.
 
     Exit codes: 0 no machine contradicts the inventory; 1 one does, or stands in another place, or is unknown; 2 the
     ledger, the fleet or a proposal cannot be made or read.
@@ -85,23 +84,6 @@ def discover(
         for line in propose_deliveries(workspace, listed.machines):
             typer.echo(line, err=form == "json")
     raise typer.Exit(1 if any(machine.verdict not in ("node", "expected") for machine in listed.machines) else 0)
-
-
-@discover_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def lease(context: typer.Context) -> None:
-    """Record the machine of a DHCP lease. A DHCP server calls it: dnsmasq (`dhcp-script`), Kea (`run_script`).
-
-    Exit codes: 0 recorded, or nothing to record; 2 the words are not those of a DHCP server, or the ledger fails.
-    """
-    from assay.act.boot.reports import read_leases
-
-    try:
-        seen = read_leases(context.args, os.environ)
-    except ValueError as error:
-        fix = "let dnsmasq or Kea call it; docs/day-0.md shows the configuration"
-        raise AssayError(str(error), where="assay discover lease", fix=fix) from None
-    workspace = Workspace(context.obj.resolve())
-    _record(workspace, seen, "lease")
 
 
 @discover_app.command("take-over")
@@ -245,13 +227,7 @@ def _scan(workspace: Workspace, ranges: list[str], port: int, *, with_login: boo
         for machine in read_machines(workspace, bmcs, port) if with_login else map(describe_found, bmcs):
             machines.append(machine)
             show({"BMCs": (len(machines), len(bmcs))})
-    _record(workspace, machines, "scan")
-
-
-def _record(workspace: Workspace, seen: list[SeenMachine], source: str) -> None:
-    from assay.act.boot.matching import record_sightings
-
-    record_sightings(workspace.ledger, seen, source, workspace.clock.now())
+    record_sightings(workspace.ledger, machines, "scan", workspace.clock.now())
 
 
 def describe_found(bmc: FoundBmc) -> SeenMachine:

@@ -104,12 +104,24 @@ def shared_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     yield from _shared(draft, {"agent_token": _list_tokens}, "{}")
 
 
-@rule("ASY0038", "a MAC address is given twice")
+@rule("ASY0038", "a MAC address or a port of a switch is given twice")
 def shared_mac(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Two machines answer to one address, and get the same DHCP lease."""
-    yield from _shared(
-        draft, {"mac": lambda node: _mac(node.mac), "bmc_mac": lambda node: _mac(node.bmc_mac)}, "MAC {}"
-    )
+    keys: dict[str, Keys] = {
+        "mac": lambda node: [node.mac] if node.mac else [],
+        "bmc_mac": lambda node: [node.bmc_mac] if node.bmc_mac else [],
+        "node_network": lambda node: [*_list_links(node)],
+    }
+    yield from _shared(draft, keys, "{}")
+
+
+def _list_links(node: NodeVariables) -> Iterator[str]:
+    """Yield the MAC addresses and ports that only the node's network declares."""
+    for link in node.node_network.ethernets.values() if node.node_network else ():
+        if link.mac and link.mac.lower() != node.mac:
+            yield link.mac.lower()
+        if link.circuit_id or link.remote_id:
+            yield f"port {link.circuit_id} {link.remote_id}".rstrip()
 
 
 @lru_cache(maxsize=4096)
@@ -161,10 +173,6 @@ def _list_tokens(node: NodeVariables) -> list[str]:
 def _list_bmcs(node: NodeVariables) -> list[str]:
     address = f"{normalize_address(node.bmc_address)}:{node.bmc_port}"
     return [f"{address} {node.bmc_system}".rstrip()] if node.bmc_address else []
-
-
-def _mac(address: str | None) -> list[str]:
-    return [address.lower().replace("-", ":")] if address else []
 
 
 def _shared(draft: RepositoryDraft, variables: Mapping[str, Keys], label: str) -> Iterator[RuleFinding]:

@@ -94,7 +94,12 @@ class KubernetesExecSettings(StrictModel):
 
 
 HcaGuid = Annotated[str, Field(pattern=r"^0x[0-9a-f]{16}$")]
-MacAddress = Annotated[str, Field(pattern=r"^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$")]
+MacAddress = Annotated[
+    str,
+    Field(pattern=r"^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$"),
+    AfterValidator(lambda written: written.lower().replace("-", ":")),
+]
+"""A MAC address in the one form of DHCP servers."""
 
 
 class AnsibleConnection(NamedTuple):

@@ -213,6 +213,7 @@ def _check_host(address: str) -> str:
 Address = Annotated[str, AfterValidator(_check_address)]
 HostAddress = Annotated[str, AfterValidator(_check_host)]
 Gateway = Annotated[str, AfterValidator(lambda address: address and _check_host(address))]
+RelayId = Annotated[str, Field(pattern=r"^$|^[ -~]{2,128}$")]
 
 
 class NetworkLink(StrictModel):
@@ -232,10 +233,15 @@ class EthernetLink(NetworkLink):
 
     `mac`: its address; without it the interface must have the name already. `rail`: an IP address for the InfiniBand
     adapter of this rail is given to it.
+
+    `circuit_id`, `remote_id`: what its switch tells a DHCP server of the port and of itself (option 82), as text or as
+    bytes, `0x…`. With one of them, `assay boot dhcp` gives its IPv4 address to whatever asks from this port.
     """
 
     mac: str = Field(default="", pattern=r"^$|^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$")
     rail: int | None = Field(default=None, ge=0, le=63)
+    circuit_id: RelayId = ""
+    remote_id: RelayId = ""
 
 
 class BondLink(NetworkLink):
