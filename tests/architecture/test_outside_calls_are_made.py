@@ -12,6 +12,7 @@ from tests.architecture.made_calls import PARTNERS, list_unmade, run_tests
 from tests.support.seen_calls import SeenCall
 
 PLACE = "node/load_tools/fio.py:_read_drive: runs fio"
+ROW = {"program": "fio", "places": [PLACE]}
 REAL = [name for name, row in PARTNERS.items() if row["by"] == "real"]
 OURS = ("node/load_tools/tool_call.py:_call", "node/load_tools/fio.py:_read_drive")
 WORDS = ("fio", "--filename=/dev/nvme0n1", "--readonly")
@@ -25,28 +26,28 @@ def test_each_place_of_an_entry_starts_the_real_program(name: str) -> None:
     assert run.code == 0, run.printed
     if run.is_skipped:
         pytest.skip(f"a test of {name} needs what this machine lacks: {run.printed[-500:]}")
-    assert list(list_unmade(PARTNERS[name]["places"], run.calls)) == []
+    assert list(list_unmade(PARTNERS[name], run.calls)) == []
 
 
 def test_a_place_that_no_test_comes_to_is_told() -> None:
-    assert list(list_unmade([PLACE], [SeenCall("/usr/bin/fio", WORDS, ())])) == [f"{PLACE}: no test came here"]
+    assert list(list_unmade(ROW, [SeenCall("/usr/bin/fio", WORDS, ())])) == [f"{PLACE}: no test came here"]
 
 
 def test_a_program_of_a_test_is_not_the_real_one() -> None:
-    assert list(list_unmade([PLACE], [FAKE])) == [
+    assert list(list_unmade(ROW, [FAKE])) == [
         f"{PLACE}: no real program got these words: fio --filename=/dev/nvme0n1 --readonly"
     ]
 
 
 def test_the_real_program_with_other_options_does_not_count() -> None:
     real = SeenCall("/usr/bin/fio", ("fio", "--filename=/tmp/drive", "--readwrite"), ())
-    assert len(list(list_unmade([PLACE], [FAKE, real]))) == 1
+    assert len(list(list_unmade(ROW, [FAKE, real]))) == 1
 
 
 @pytest.mark.parametrize("functions", [OURS, ()])
 def test_the_real_program_with_these_options_counts(functions: tuple[str, ...]) -> None:
     real = SeenCall("/usr/bin/fio", ("fio", "--filename=/tmp/drive", "--readonly"), functions)
-    assert list(list_unmade([PLACE], [FAKE, real])) == []
+    assert list(list_unmade(ROW, [FAKE, real])) == []
 
 
 def test_what_a_test_starts_is_seen_with_the_function_of_production() -> None:

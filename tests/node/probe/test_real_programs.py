@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from assay.lab.daemon import SITE_TOOLS
 from assay.node.burnin.node_tasks import EVERY_TEST
 from assay.node.load_tools.assay_load import run_battery, run_training
 from assay.node.load_tools.fio import parse_fio_read, run_fio_verify, run_nvme_read, run_shared_storage
@@ -165,6 +167,14 @@ def test_a_battery_and_training_run_by_the_real_assay_load(tmp_path: Path) -> No
     assert "write SEED:TEST" in refused["failed"]
     trained = run_training("gpt", NodeRoot(str(tmp_path)), LoadOrder(1))
     assert trained["ended"] == {"value": "done"}
+
+
+def test_the_training_that_a_lab_declares_is_one_of_the_real_assay_load() -> None:
+    declared = SITE_TOOLS["training"]
+    output = run(declared["command"])
+    assert output.exit_code == 0, output.text
+    for field in ("step", "loss", "step_ms", "digest"):
+        assert re.search(declared[field]["pattern"], output.text), field
 
 
 def test_mstconfig_takes_the_question_and_says_what_it_cannot_open() -> None:

@@ -1,7 +1,7 @@
 """Sees which programs a test starts, from which function of production, with which words.
 
-`ASSAY_SEEN_CALLS` names the file that gets a line for each. Python imports `sitecustomize.py` of this folder where the
-folder is on its path, so children in Python write into it too.
+`CALLS_SEEN_BY_TESTS` names the file that gets a line for each. Python imports `sitecustomize.py` of this folder where
+the folder is on its path, so children in Python write into it too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FILE = "ASSAY_SEEN_CALLS"
+FILE = "CALLS_SEEN_BY_TESTS"
 HERE = Path(__file__).parent
 SOURCE = "/src/assay/"
 STARTS = {"subprocess.Popen": 3, "os.posix_spawn": 2, "os.exec": 2}
@@ -33,21 +33,21 @@ class SeenCall:
 
 def install() -> None:
     """Write down each start of a program of this process, from now on."""
-    is_writing = False
+    file, is_writing = os.environ[FILE], False  # tests change their environment
 
     def see(event: str, told: tuple[Any, ...]) -> None:
         nonlocal is_writing
         if event in STARTS and not is_writing:
             is_writing = True
             try:
-                _write(told[0], told[1], told[STARTS[event]])
+                _write(file, told[0], told[1], told[STARTS[event]])
             finally:
                 is_writing = False
 
     sys.addaudithook(see)
 
 
-def _write(program: Any, words: Any, environment: Any) -> None:
+def _write(place: str, program: Any, words: Any, environment: Any) -> None:
     given = [os.fsdecode(word) for word in ([words] if isinstance(words, str | bytes) else words or [program])]
     name = os.fsdecode(program or given[0])
     path = (os.environ if environment is None else environment).get("PATH", os.defpath)
@@ -56,7 +56,7 @@ def _write(program: Any, words: Any, environment: Any) -> None:
         "words": given,
         "functions": [*_list_functions()],
     }
-    with open(os.environ[FILE], "a", encoding="utf-8") as file:  # noqa: PTH123 - it runs inside of a start
+    with open(place, "a", encoding="utf-8") as file:  # noqa: PTH123 - it runs inside of a start
         file.write(json.dumps(line) + "\n")
 
 

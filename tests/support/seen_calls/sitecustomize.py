@@ -2,7 +2,7 @@
 
 import os
 
-if os.environ.get("ASSAY_SEEN_CALLS"):
+if os.environ.get("CALLS_SEEN_BY_TESTS"):
     from tests.support.seen_calls import install
 
     install()

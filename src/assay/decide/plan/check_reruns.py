@@ -138,8 +138,7 @@ def list_check_reruns(
     groups: Iterable[NodeGroup], staleness: StaleCheckFinder, after: FleetRevision, ways: Mapping[str, ServiceRoute]
 ) -> tuple[CheckRerun, ...]:
     """Return the checks to run again; `ways` holds the way out of service of every node that leaves."""
-    reruns = [rerun for group in groups for rerun in _list_reruns_of_group(group, staleness, after, ways)]
-    return tuple(reruns)
+    return tuple(rerun for group in groups for rerun in _list_reruns_of_group(group, staleness, after, ways))
 
 
 def _list_reruns_of_group(
@@ -151,7 +150,10 @@ def _list_reruns_of_group(
         by_way.setdefault(ways.get(name), []).append(name)
     because = {each.check: each.because for each in stale}
     for route, names in by_way.items():
-        phases = _group_by_phase(stale)
+        phases: dict[str, list[str]] = {}
+        for each in stale:
+            for phase in each.phases:
+                phases.setdefault(phase, []).append(each.check)
         reproved = list_reproved_phases(after.policy, route) if route else ()
         for phase in reproved:
             own = [check.id for check in staleness.list_due(group) if phase in check.phases]
@@ -159,14 +161,6 @@ def _list_reruns_of_group(
         if stale or reproved:
             named = {phase: tuple(checks) for phase, checks in phases.items()}
             yield CheckRerun(tuple(names), named, because, bool(reproved))
-
-
-def _group_by_phase(stale: Iterable[StaleCheck]) -> dict[str, list[str]]:
-    names: dict[str, list[str]] = {}
-    for each in stale:
-        for phase in each.phases:
-            names.setdefault(phase, []).append(each.check)
-    return names
 
 
 def list_reproved_phases(policy: LifecyclePolicy, route: ServiceRoute) -> list[str]:
