@@ -62,21 +62,20 @@ class StaleCheckFinder:
         old = self._before.fleet.profiles[group.key[2]]
         new = self._after.fleet.profiles[group.key[3]]
         for check in self.list_due(group):
-            ident = check.id
-            reads = self._after.reads.get(ident, NO_READS)
+            reads = self._after.reads.get(check.id, NO_READS)
             applied = [setting for setting in pair.settings if setting.how == "applied"]
             unmet = [setting for setting in applied if reads_field(check, reads, setting.field)]
             # The node cannot have the versions of its bundle yet.
             unmet_bundle = ["the firmware bundle"] if "bundle" in reads.fixtures and pair.moves else []
             certain = (*unmet_bundle, *(f"spec.{setting.field}" for setting in unmet))
             maybe = (
-                *self.rewritten.get(ident, ()),
+                *self.rewritten.get(check.id, ()),
                 *_find_changed_inputs(check, reads, pair, changed),
                 *(f"profile.{path}" for path in sorted(reads.profile) if value_at(old, path) != value_at(new, path)),
             )
             if because := tuple(dict.fromkeys((*certain, *maybe))):
                 yield StaleCheck(
-                    ident,
+                    check.id,
                     tuple(check.phases),
                     check.fault,
                     because,

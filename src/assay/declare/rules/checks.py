@@ -267,7 +267,11 @@ def missing_import(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             is_own = any((folder / f"{name}.py").exists() or (folder / name).is_dir() for folder in folders)
             if not is_own and not _is_installed(name):
                 place = (file, node.lineno, node.col_offset + 1)
+                beside = (draft.root / file).with_name(f"{name}.py")
+                base = next(folder for folder in reversed(folders) if beside.is_relative_to(folder))
                 fix = "install it where assay runs, or name its folder in `pythonpath` of pytest.ini"
+                if beside.exists():
+                    fix = f"import it as {'.'.join(beside.relative_to(base).with_suffix('').parts)}"
                 yield RuleFinding(place, f"there is no module {name} here", fix)
 
 
