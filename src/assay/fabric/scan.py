@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from assay.fabric.compare.compare import FabricComparison, compare_cabling
 from assay.fabric.design.compiled_topology import CompiledTopology
@@ -130,6 +131,14 @@ def compare_scan(topology: CompiledTopology, evidence: EvidenceDocument) -> Fabr
     except AssayError as error:
         return _know_nothing(topology, error.what, *find_stderr_problems(str(stderr.value or "")))
     return compare_cabling(topology, discovery)
+
+
+def read_discovery(evidence: EvidenceDocument) -> FabricDiscovery | None:
+    """Return what a scan discovered, None where that cannot be read."""
+    text, stderr = evidence.read("discovery", "text"), evidence.read("discovery", "stderr")
+    with suppress(AssayError):
+        return read_topology(str(text.value), str(stderr.value or "")) if text.kind == "value" else None
+    return None
 
 
 def list_discovery_remarks(evidence: EvidenceDocument) -> tuple[str, ...]:

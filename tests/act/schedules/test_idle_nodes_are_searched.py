@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -14,15 +15,18 @@ from assay.act.schedules import collectives_search
 from assay.act.schedules.collectives_search import CustomerWatch, search_collectives
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, SlotTask
 from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
-from assay.act.tickets.collective_link_tickets import find_links, make_link_tickets
+from assay.act.tickets.collective_link_tickets import NamedLink, find_links, make_link_tickets
 from assay.act.tickets.ticket_diff import TICKET_KINDS
 from assay.act.tickets.ticket_updates import update_tickets
 from assay.adapters.scheduler import CustomerJob, NoScheduler, SchedulerNodeStatus
+from assay.fabric.scan import format_fabric_subject
 from assay.model.entries.effects import BurnInOverEntry, BurnInStartedEntry
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.entries.schedule_entries import ScheduleRanEntry
 from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.schedules import FleetSchedule, find_previous_slot
 from assay.model.specs.workload import CollectiveWorkload
 from assay.validate.collectives import cpu_workload
@@ -30,6 +34,8 @@ from assay.validate.collectives.judging import SpeedRule
 from assay.validate.collectives.result_file import ResultFile, SearchHeader
 from assay.validate.collectives.search import StageSettings
 from tests.act.schedules.by_hand import in_production
+from tests.fabric.health.test_nvlink_trays import TRAY, lead_to, make_evidence
+from tests.fabric.nvlink_racks import DESIGN, dump
 
 NODES = [f"n{at:04}" for at in range(1, 9)]
 JOB = CustomerJob("17", "llama", "ada", "2026-11-20T00:00:00+00:00")
@@ -190,16 +196,55 @@ def test_a_rack_that_is_bad_over_nvlink_is_named_as_a_link_until_a_search_sees_i
     assert found["named"] == [{"kind": "nvlink", "name": "lab1 r1", "symptom": "slow over NVLink"}]
     assert found["links"]["lab1 r1"]["design"] == "rack-01"
     assert faults(context) == [], "it belongs to no node"
-    entry = ScheduleRanEntry("weekly", "compute", "collectives-search", context.now, 1, "done", "", found)
-    context.ledger.append(entry.make_entry("ran", context.now))
-    line = ScheduleLine("weekly", "compute", make_schedule("last"), "UTC")
-    [ticket] = make_link_tickets(find_links([line], read_schedule_history(context.ledger)).named)
+    [ticket] = make_link_tickets(find_links_of(SlotResult("done", "", found), context))
     assert ticket.title == "nvlink lab1 r1 makes collectives bad"
+    assert "which switch tray cannot be told: no FabricDesign describes its NVLinks" in ticket.seen
     assert "a switch tray" in ticket.cause
     assert "assay fabric scan rack-01" in ticket.steps
     assert searched(planted(context), whole="last").facts["links_good"] == ["lab1 r1"]
     new = search_new(planted(context, "n0001+n0002=wrong"), *sorted(RACKED)[:6], whole="last")
     assert new.facts["suspected_nodes"].keys() == {"n0001", "n0002", "n0003"}, "no tray of a bad rack serves"
+
+
+@pytest.mark.parametrize("is_scanned", [True, False])
+def test_the_switch_tray_to_which_the_sick_nvlinks_of_a_bad_rack_lead_is_named(
+    idle_desk: ControllerContext, monkeypatch: pytest.MonkeyPatch, is_scanned: bool
+) -> None:
+    monkeypatch.setattr(collectives_search, "find_nvlink_domains", lambda _: RACKED)
+    monkeypatch.setattr(collectives_search, "find_domain_designs", lambda _: {"lab1 r1": "rack-07"})
+    nodes, slurm = dict(idle_desk.fleet.nodes), idle_desk.fleet.nodes["n0001"].settings
+    nodes |= {name: replace(nodes[name], settings=slurm) for name in RACKED}
+    designs = {**idle_desk.fleet.designs, "rack-07": FabricDesign.model_validate(DESIGN)}
+    context = replace(idle_desk, fleet=replace(idle_desk.fleet, nodes=nodes, designs=designs))
+    for name in NODES[:3]:
+        context.evidence.store_latest(make_evidence(name, lead_to(*TRAY, first=1)))
+    if is_scanned:
+        printed = {"discovery": {"text": {"value": dump()}, "stderr": {"value": ""}}}
+        context.evidence.store_latest(
+            EvidenceDocument(format_fabric_subject(designs["rack-07"]), context.clock.now(), printed)
+        )
+    found = searched(planted(context, "n0001+n0002=slow"), whole="last")
+    links = find_links_of(found, context)
+    [ticket] = make_link_tickets(links)
+    words = "NVLinks of 12 GPUs on 3 of 3 nodes are down or count errors"
+    if is_scanned:
+        assert f"lab1 r1: nvswitch-5 is suspect: {words}" in found.reason
+        assert ticket.title == "nvlink lab1 r1 makes collectives bad: nvswitch-5"
+        assert [place.device for place in ticket.places] == ["lab1 r1", "nvswitch-5"]
+    else:
+        assert f"lab1 r1: which switch tray cannot be told: {words}, and no scan says" in found.reason
+        assert ticket.title == "nvlink lab1 r1 makes collectives bad"
+    assert words in ticket.seen
+    new = search_new(planted(context, "n0001+n0002=wrong"), *sorted(RACKED)[:6], whole="last")
+    assert all(words in reason for reason in new.facts["suspected_nodes"].values())
+
+
+def find_links_of(found: SlotResult, context: ControllerContext) -> Sequence[NamedLink]:
+    """Return the links that a result names, read from the ledger."""
+    entry = ScheduleRanEntry("weekly", "compute", "collectives-search", context.now, 1, "done", "", found.facts)
+    context.ledger.append(entry.make_entry("ran", context.now))
+    line = ScheduleLine("weekly", "compute", make_schedule("last"), "UTC")
+    return find_links([line], read_schedule_history(context.ledger)).named
 
 
 def test_a_new_node_without_a_free_partner_is_told(idle_desk: ControllerContext) -> None:

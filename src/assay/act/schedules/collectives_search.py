@@ -30,6 +30,8 @@ from assay.decide.state.node_state import NodeState
 from assay.declare.stand_ins import refuse_workload
 from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.devices import list_adapter_names
+from assay.fabric.health.nvlink_trays import COUNTERS, UNTOLD, find_suspect_tray, read_sick_links
+from assay.fabric.scan import format_fabric_subject, read_discovery
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.errors import AssayError
 from assay.model.facts import to_json
@@ -111,8 +113,10 @@ def search_collectives(context: ControllerContext, task: SlotTask) -> SlotResult
     plan = _SearchPlan(str(task), name, _map_fabric(context, name), task.slot, how, workload)
     report, observations = _search_and_record(context, plan, nodes.free, file)
     history, designs = read_schedule_history(context.ledger), find_domain_designs(context.fleet)
-    links = make_link_facts(report, observations, history, task.line, designs)
-    return SlotResult("done", _format_summary(report, len(nodes.free)), {**_make_facts(report, nodes, file), **links})
+    trays = find_suspect_trays(context, report, designs)
+    links = make_link_facts(report, observations, history, task.line, designs, trays)
+    words = [_format_summary(report, len(nodes.free)), *(f"{at}: {_describe_tray(tray)}" for at, tray in trays.items())]
+    return SlotResult("done", "; ".join(words), {**_make_facts(report, nodes, file), **links})
 
 
 def _search_new_nodes(
@@ -137,10 +141,39 @@ def _search_new_nodes(
     suspects = {find_node(part): case.reason for case in report.undecided for part in case.suspects}
     links = {culprit.part.name: culprit.symptom for culprit in report.named if culprit.part.kind == "nvlink"}
     domains = {name: fabric_map.nodes[name].domain for name in names if name in fabric_map.nodes}
-    suspects |= {name: f"nvlink {at} ({links[at]})" for name, at in domains.items() if at in links}
+    trays = find_suspect_trays(context, report, find_domain_designs(context.fleet))
+    suspects |= {
+        name: f"nvlink {at} ({links[at]}); {_describe_tray(trays[at])}" for name, at in domains.items() if at in links
+    }
     words = f"{len(named)} named" if named else "nobody named"
     facts = {"named_nodes": named, "suspected_nodes": suspects}
     return SlotResult("done", f"{len(nodes)} nodes ran collectives: {words}", facts)
+
+
+def find_suspect_trays(
+    context: ControllerContext, report: CollectivesReport, designs: Mapping[str, str]
+) -> dict[str, tuple[str, str]]:
+    """Return the suspect tray of each NVLink domain that is named, "" where it cannot be told, with the reason."""
+    found = {}
+    for name in (culprit.part.name for culprit in report.named if culprit.part.kind == "nvlink"):
+        design = context.fleet.designs.get(designs.get(name, ""))
+        if design is None or design.nvlink is None:
+            found[name] = "", f"{UNTOLD}: no FabricDesign describes its NVLinks"
+            continue
+        read = {}
+        for node in design.nvlink.node_names:
+            latest = context.evidence.latest(node)
+            limits = context.fleet.spec_of(node).limits
+            most = {each: limits[f"nvlink_{each}"].value for each in COUNTERS if f"nvlink_{each}" in limits}
+            if latest and (links := read_sick_links(latest, most)):
+                read[node] = links
+        scan = context.evidence.latest(format_fabric_subject(design))
+        found[name] = find_suspect_tray(design.nvlink, read, read_discovery(scan) if scan else None)
+    return found
+
+
+def _describe_tray(found: tuple[str, str]) -> str:
+    return f"{found[0]} is suspect: {found[1]}" if found[0] else found[1]
 
 
 @dataclass(frozen=True, slots=True)

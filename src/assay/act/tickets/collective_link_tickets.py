@@ -23,7 +23,10 @@ SHOWN_RUNS = 6
 
 
 class NamedLink(NamedTuple):
-    """A link that a search named. `seen`: symptom and runs, for people. `design`: that of an NVLink domain."""
+    """A link that a search named. `seen`: symptom and runs, for people.
+
+    Of an NVLink domain: `design`; `suspect`: the tray that it may be, "" where that cannot be told.
+    """
 
     fabric: str
     schedule: str
@@ -31,6 +34,7 @@ class NamedLink(NamedTuple):
     name: str
     seen: str
     design: str
+    suspect: str
 
     @property
     def ticket_key(self) -> str:
@@ -51,10 +55,11 @@ def make_link_facts(
     history: ScheduleHistory,
     line: ScheduleLine,
     designs: Mapping[str, str],
+    suspects: Mapping[str, tuple[str, str]],
 ) -> dict[str, Any]:
     """Return the links that a search names, and of those named before the ones that it saw good and never bad.
 
-    `designs`: the design of each NVLink domain.
+    `designs`: the design of each NVLink domain. `suspects`: the suspect tray of each that is named, and why.
     """
     runs = list(observations)
     bad = {part.name for run in runs if run.is_bad for part in run.parts}
@@ -64,8 +69,14 @@ def make_link_facts(
         link.part.name: {
             "kind": link.part.kind,
             "design": designs.get(link.part.name, ""),
-            "seen": f"{link.symptom}; bad in {len(link.evidence)} of {link.tests} runs\n"
-            + "\n".join(f"{run.round}  {run.label}: {run.why}" for run in link.evidence[:SHOWN_RUNS]),
+            "suspect": suspects.get(link.part.name, ("", ""))[0],
+            "seen": "\n".join(
+                [
+                    f"{link.symptom}; bad in {len(link.evidence)} of {link.tests} runs",
+                    *(f"{run.round}  {run.label}: {run.why}" for run in link.evidence[:SHOWN_RUNS]),
+                    *(": ".join(filter(None, each)) for name, each in suspects.items() if name == link.part.name),
+                ]
+            ),
         }
         for link in report.named
         if link.part.kind in LINK_KINDS
@@ -81,7 +92,7 @@ def find_links(lines: Iterable[ScheduleLine], history: ScheduleHistory) -> LinkF
     for line in lines:
         for slot, ended in sorted(history.get(line).ended.items()):
             for name, link in ended.facts.get("links", {}).items():
-                words = link["kind"], name, link["seen"], link.get("design", "")
+                words = link["kind"], name, link["seen"], link.get("design", ""), link.get("suspect", "")
                 named_link = NamedLink(line.target, line.name, *words)
                 named[line.target, name] = named_link
                 proofs.pop(named_link.ticket_key, None)
@@ -112,8 +123,8 @@ def make_link_tickets(links: Iterable[NamedLink]) -> Iterator[Ticket]:
         yield Ticket(
             id=derive_id("ticket", link.ticket_key),
             key=link.ticket_key,
-            title=f"{link.kind} {link.name} makes collectives bad",
-            places=(TicketPlace(device, port=port),),
+            title=f"{link.kind} {link.name} makes collectives bad" + (f": {link.suspect}" if link.suspect else ""),
+            places=(TicketPlace(device, port=port), *([TicketPlace(link.suspect)] if link.suspect else [])),
             expected="pairs whose traffic crosses it are as good as the others",
             seen=link.seen,
             verify=f"assay schedules run {link.schedule} --of {link.fabric}",
