@@ -36,7 +36,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "results": ("{run}",),
     "results --compare": ("{run}", "--compare"),
     "gate": ("{run}",),
-    "collectives plan": ("--design", "fabric-001"),
     "report": (),
     "prune": (),
     "status": (),

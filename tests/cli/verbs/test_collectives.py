@@ -12,6 +12,7 @@ from assay.adapters.scheduler import CustomerJob, NoScheduler, SchedulerNodeStat
 from assay.cli.verbs import collectives
 from assay.cli.verbs.collectives import collectives_app
 from assay.model.errors import AssayError
+from assay.model.specs.workload import CollectiveWorkload
 from tests.support.places import ROOT
 
 JOB = CustomerJob("17", "llama", "ada", "2026-11-20T00:00:00+00:00")
@@ -40,24 +41,17 @@ class BusyScheduler(NoScheduler):
         return free
 
 
-def test_the_plan_says_who_is_free_and_why_the_others_are_not(fleet: Path, monkeypatch) -> None:
+def test_a_search_says_who_is_free_and_why_the_others_are_not(fleet: Path, monkeypatch) -> None:
     monkeypatch.setattr(collectives, "load_scheduler_adapter", lambda node: BusyScheduler(node.settings))
-    plan = json.loads(call(fleet, "plan", "--format", "json").stdout)
-    assert len(plan["free"]) == 17
-    assert plan["excluded"] == {
-        "n0003": "in use: job 17 (llama, ada)",
-        "n0004": "cordoned: bad fan",
-        "n0005": "cannot tell whether it is in use: its scheduler does not know it",
-    }
-    assert [len(one["pairs"]) for one in plan["rounds"]] == [8, 8, 8]
-    assert plan["coverage"]["nodes"] == {"exercised": 17, "reachable": 17, "total": 20}
-    text = call(fleet, "plan").stdout
-    assert "compute: 17 of 20 nodes are free" in text
-    assert "about 1.5 min if nothing is wrong" in text
-
-
-def test_a_plan_without_two_free_nodes_says_so(fleet: Path) -> None:
-    assert "a pair needs two free nodes" in call(fleet, "plan", "n0001").stdout
+    workspace = collectives.Workspace(fleet)
+    fabric = collectives.load_searched_fabric(workspace, "", None)
+    free = collectives.find_free_nodes(workspace, fabric.map, [], is_allocated=False)
+    assert list(free.list_lines()) == [
+        "17 of 20 nodes are free",
+        "not free: n0003: in use: job 17 (llama, ada)",
+        "not free: n0004: cordoned: bad fan",
+        "not free: n0005: cannot tell whether it is in use: its scheduler does not know it",
+    ]
 
 
 def test_a_search_names_the_planted_and_explain_says_the_same(fleet: Path, tmp_path: Path) -> None:
@@ -89,21 +83,22 @@ def test_results_of_other_tools_are_explained_without_a_fleet(tmp_path: Path) ->
     ("words", "error"),
     [
         (["run", "r.jsonl"], "nothing says how to run a collective"),
-        (["run", "r.jsonl", "--command", "x {b}"], "does not say where"),
-        (["run", "r.jsonl", "--command", "x {a} {b}", "--plant", "n0001=slow"], "this machine only"),
+        (
+            ["run", "r.jsonl", "--workload", "nccl-srun", "--allocated", "n0001", "n0002", "--plant", "n0001=slow"],
+            "this machine only",
+        ),
+        (["run", "r.jsonl", "--workload", "virtul"], "no CollectiveWorkload is called virtul"),
         (["run", "r.jsonl", "--cpu", "--plant", "n0001=tired"], "plants no fault"),
         (["run", "r.jsonl", "--cpu", "--plant", "n9999=slow"], "no node in this search called n9999"),
-        (["run", "r.jsonl", "--cpu", "--plant", "n0001:2=slow"], "no run is of this rail"),
-        (["run", "r.jsonl", "--command", "x {a} {b}", "--rails"], "it is for --cpu"),
-        (["run", "r.jsonl", "--cpu", "--scratch", "/none"], "no such folder"),
+        (["run", "r.jsonl", "--cpu", "--scratch", "/none"], "there is no folder /none"),
         (["run", "/", "--cpu"], "this is a folder"),
         (["explain", "/dev/null"], "no result in it"),
         (["run", "r.jsonl", "--cpu", "n9999"], "no node of this fabric n9999"),
         (["run", "r.jsonl", "--cpu", "n0001"], "two free nodes"),
-        (["plan", "--allocated"], "which nodes"),
+        (["run", "r.jsonl", "--workload", "nccl-srun", "--allocated"], "which nodes"),
         (["explain", "/none.jsonl"], "cannot be read"),
-        (["plan", "--design", "none"], "no FabricDesign"),
-        (["plan", "--routes", "/none"], "none: cannot be read"),
+        (["run", "r.jsonl", "--cpu", "--design", "none"], "no FabricDesign"),
+        (["run", "r.jsonl", "--cpu", "--routes", "/none"], "none: cannot be read"),
     ],
 )
 def test_what_cannot_be_done_is_an_error_that_says_why(fleet: Path, words: list[str], error: str) -> None:
@@ -120,7 +115,10 @@ def test_results_of_another_fabric_are_refused(fleet: Path, tmp_path: Path) -> N
 
 def test_a_search_does_not_continue_on_a_node_that_is_in_use(fleet: Path, tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "results.jsonl"
-    command = ["--command", "/bin/false {a} {b}"]
+    pair = {"command": ["/bin/false", "{a}", "{b}"], "deadline_seconds": 5}
+    workload = CollectiveWorkload(kind="CollectiveWorkload", name="false", sources=["us"], pair=pair)
+    monkeypatch.setattr(collectives, "choose_workload", lambda *_: workload)
+    command = ["--workload", "false"]
     assert call(fleet, "run", str(file), "n0001", "n0003", "--allocated", *command).exit_code == 0
     monkeypatch.setattr(collectives, "load_scheduler_adapter", lambda node: BusyScheduler(node.settings))
     with pytest.raises(AssayError, match=r"n0003 is not free: in use: job 17"):

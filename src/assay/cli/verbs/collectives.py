@@ -1,7 +1,4 @@
-"""`assay collectives`: finds the node, adapter or uplink that makes collectives slow, wrong or hang.
-
-Its plan says beforehand which nodes are free, how long the rounds take, and what they exercise.
-"""
+"""`assay collectives`: finds the node, adapter or uplink that makes collectives slow, wrong or hang."""
 
 from __future__ import annotations
 
@@ -20,11 +17,9 @@ from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
 from assay.cli.verbs.fabric_learn import read_dump
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.facts import fact, inline
 from assay.model.specs.load_parts import find_lacking_part
-from assay.model.specs.workload import CollectiveCommand, CollectiveWorkload
+from assay.model.specs.workload import CollectiveWorkload
 from assay.model.text.lists import fold_names, format_count, format_list, suggest_nearest
-from assay.validate.collectives.command import CommandTemplate
 from assay.validate.collectives.cpu_workload import parse_plant
 from assay.validate.collectives.fabric_map import (
     FabricMap,
@@ -35,12 +30,7 @@ from assay.validate.collectives.fabric_map import (
 from assay.validate.collectives.judging import GroupObservation, PairObservation
 from assay.validate.collectives.report import (
     CollectivesReport,
-    CoverageShare,
-    measure_coverage,
 )
-from assay.validate.collectives.results import PairResult
-from assay.validate.collectives.rounds import CONFIRMATION_ROUNDS, PairRound
-from assay.validate.collectives.search import CollectiveSearch, TimeEstimate
 
 if TYPE_CHECKING:
     from assay.validate.collectives.result_file import ResultFile, SearchHeader
@@ -49,7 +39,6 @@ if TYPE_CHECKING:
 SHOWN_PAIRS = 8
 SHOWN_PARTS = 12
 USUAL_DEADLINE_S = 120.0
-SHOWN_REASONS = 12
 
 
 def format_report(report: CollectivesReport) -> str:
@@ -138,39 +127,6 @@ def _collectives() -> None:
 
 
 @collectives_app.command()
-def plan(
-    nodes: Nodes = None,
-    design: Design = "",
-    routes: Routes = None,
-    allocated: Allocated = False,
-    seed: Seed = 0,
-    deadline: Deadline = None,
-    at_once: AtOnce = 512,
-    fleet: FleetDir = Path(),
-    form: OutputFormat = "text",
-) -> None:
-    """Show which nodes are free, why others are not, the rounds, how long they take, and what they would exercise.
-
-    Exit codes: 0 shown; 2 the design or the fleet cannot be read.
-    """
-    from assay.validate.collectives.search import estimate_time
-
-    workspace = Workspace(fleet.resolve())
-    fabric = load_searched_fabric(workspace, design, routes)
-    free = find_free_nodes(workspace, fabric.map, nodes or (), allocated)
-    search = CollectiveSearch(fabric.map, free.free, seed)
-    longest = max((len(planned.pairs) for planned in search.screening), default=0)
-    planned = CollectivesPlan(
-        design=fabric.design,
-        nodes=free,
-        rounds=tuple(search.screening),
-        time=estimate_time(len(search.screening), longest, at_once, deadline or USUAL_DEADLINE_S),
-        coverage=measure_planned_coverage(search),
-    )
-    print_answer(planned, form, _list_plan_lines(planned))
-
-
-@collectives_app.command()
 def run(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Where the results go; an interrupted search continues there.")
@@ -185,15 +141,6 @@ def run(
             help="A CollectiveWorkload below specs/collectives/: its commands for one node, two, and many.",
         ),
     ] = "",
-    command: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT",
-            envvar="ASSAY_COLLECTIVES_COMMAND",
-            rich_help_panel=HOW,
-            help="Runs one pair, {a} and {b}; also {rail}, {deadline}, and {out} for nccl-tests' -J.",
-        ),
-    ] = "",
     cpu: Annotated[
         bool, typer.Option("--cpu", rich_help_panel=HOW, help="Try it: all pairs on this machine, without GPUs.")
     ] = False,
@@ -202,12 +149,9 @@ def run(
         typer.Option(
             metavar="NODE=FAULT",
             rich_help_panel=HOW,
-            help="With --cpu: slow, hung, dead or wrong. NODE:alone, NODE:2 (a rail), A+B (only at scale).",
+            help="With --cpu: slow, hung, dead or wrong. NODE:alone, A+B (only at scale).",
         ),
     ] = None,
-    rails: Annotated[
-        bool, typer.Option("--rails", rich_help_panel=HOW, help="With --cpu: run each pair once for each rail.")
-    ] = False,
     scratch: Annotated[
         Path | None,
         typer.Option(metavar="DIR", rich_help_panel=HOW, help="A folder for {out} that nodes and this machine share."),
@@ -226,6 +170,7 @@ def run(
     Exit codes: 0 nobody is named; 1 somebody is named; 2 the search could not run, or was interrupted.
     """
     from assay.act.orders.orders import refuse_watched
+    from assay.cli.output import print_step
     from assay.declare.stand_ins import refuse_workload
     from assay.model.decision import LOAD
     from assay.validate.collectives import run
@@ -234,18 +179,17 @@ def run(
     workspace = Workspace(fleet.resolve())
     workspace.announce()
     fabric = load_searched_fabric(workspace, design, routes)
-    require_folders(file, scratch)
+    if file.is_dir():
+        raise AssayError("the results go into a file, and this is a folder", where=str(file), fix="name a file in it")
     deadline_s = deadline or USUAL_DEADLINE_S
-    chosen = (
-        run.make_cpu_workload(plant or [], deadline_s, rails)
-        if cpu
-        else choose_workload(workspace, workload, command, deadline_s)
-    )
+    chosen = run.make_cpu_workload(plant or [], deadline_s) if cpu else choose_workload(workspace, workload)
     if not cpu:
         refuse_workload(workspace.fleet, chosen)
     free = find_free_nodes(workspace, fabric.map, nodes or list(fabric.map.nodes) * cpu, allocated or cpu)
-    require_met(plant or [], free.free, cpu=cpu, rails=rails)
+    require_met(plant or [], free.free, cpu=cpu)
     require_two(free)
+    for line in free.list_lines():
+        print_step(line)
     for name in () if cpu else free.free:
         refuse_watched(workspace.fleet, name, LOAD)
         if lacking := find_lacking_part(chosen.needs, workspace.fleet.parts_of(name)):
@@ -387,95 +331,34 @@ def find_free_nodes(workspace: Workspace, fabric: FabricMap, names: Sequence[str
     return select_free_nodes(list(fabric.nodes), set(names), readings, holds)
 
 
-def choose_workload(workspace: Workspace, name: str, command: str, deadline_s: float) -> CollectiveWorkload:
-    """Return a declared workload, or the command of a pair as one. Raises AssayError if there is none, or both."""
+def choose_workload(workspace: Workspace, name: str) -> CollectiveWorkload:
+    """Return a declared workload. Raises AssayError if there is none."""
     known = workspace.fleet.collective_workloads
-    if not (name or command):
-        fix = f"name one of {', '.join(known) or 'specs/collectives/'}, give a --command, or try it with --cpu"
+    if not name:
+        fix = f"name one of {', '.join(known) or 'specs/collectives/'}, or try it with --cpu"
         raise AssayError("nothing says how to run a collective", where="--workload", fix=fix)
-    if name and command:
-        raise AssayError("a workload and a command are both given", where="--workload", fix="leave one of them out")
-    if name and name not in known:
+    if name not in known:
         fix = suggest_nearest(name, known) or f"there are {', '.join(known) or 'none'}"
         raise AssayError(f"no CollectiveWorkload is called {name}", where="--workload", fix=fix)
-    if name:
-        return known[name]
-    pair = CollectiveCommand(command=list(CommandTemplate.parse(command).words), deadline_seconds=deadline_s)
-    return CollectiveWorkload(kind="CollectiveWorkload", name="command", sources=["--command"], pair=pair)
+    return known[name]
 
 
-def require_folders(file: Path, scratch: Path | None) -> None:
-    """Raise AssayError if results cannot go to `file`, or if the folder for reports is missing."""
-    if file.is_dir():
-        raise AssayError("the results go into a file, and this is a folder", where=str(file), fix="name a file in it")
-    if scratch and not scratch.is_dir():
-        fix = "make it where the nodes and this machine see it, or name another one"
-        raise AssayError("there is no such folder", where=f"--scratch {scratch}", fix=fix)
-
-
-def require_met(plants: Sequence[str], nodes: Collection[str], *, cpu: bool, rails: bool) -> None:
-    """Raise AssayError for a fault that no run would meet, and for rails of which no command is told."""
-    if rails and not cpu:
-        raise AssayError("it is for --cpu", where="--rails", fix="add --cpu, or write {rail} into the command")
+def require_met(plants: Sequence[str], nodes: Collection[str], *, cpu: bool) -> None:
+    """Raise AssayError for a fault that no run would meet."""
     if plants and not cpu:
         raise AssayError("faults are planted on this machine only", where="--plant", fix="add --cpu")
     for plant in map(parse_plant, plants):
         require_known([name for name in (plant.first, plant.second) if name], nodes, "node in this search called")
-        if plant.where.isdecimal() and not rails:
-            where = f"--plant {plant.first}:{plant.where}={plant.fault}"
-            raise AssayError("no run is of this rail", where=where, fix="add --rails, which runs each rail apart")
 
 
 def require_two(nodes: FreeNodes) -> None:
     """Raise AssayError if there is no pair."""
     if len(nodes.free) < 2:
-        reasons = "; ".join(f"{', '.join(names[:3])}: {reason}" for reason, names in nodes.names_by_reason.items())
-        fix = "`assay collectives plan` shows why each node is not free"
-        raise AssayError(f"a pair needs two free nodes, and there are {len(nodes.free)} ({reasons})", fix=fix)
+        fix = "name other nodes, or wait until these are free"
+        raise AssayError(f"a pair needs two free nodes: {'; '.join(nodes.list_lines())}", fix=fix)
 
 
-@fact
-class CollectivesPlan:
-    """Which nodes are free, the rounds of a search, how long they take, and what they would exercise."""
-
-    design: str
-    """The FabricDesign; "" without one, and then no link can be named."""
-    nodes: FreeNodes = inline()
-    rounds: tuple[PairRound, ...]
-    """The rounds, in order."""
-    time: TimeEstimate = inline()
-    coverage: Mapping[str, CoverageShare]
-    """What the rounds would exercise: nodes, adapters and uplinks."""
-
-
-def measure_planned_coverage(search: CollectiveSearch) -> dict[str, CoverageShare]:
-    """Return what the screening rounds exercise if every pair can be measured."""
-    results = [PairResult(planned.name, pair, "died") for planned in search.screening for pair in planned.pairs]
-    return measure_coverage(search.fabric, search.nodes, search.observe(results))
-
-
-def _list_plan_lines(plan: CollectivesPlan) -> Iterator[str]:
-    where = f"{plan.design}: " if plan.design else "no FabricDesign, so no link can be named: "
-    free = plan.nodes
-    yield f"{where}{len(free.free):,} of {format_count(len(free.free) + len(free.excluded), 'node')} are free"
-    reasons = list(free.names_by_reason.items())
-    for reason, names in reasons[:SHOWN_REASONS]:
-        yield f"  not free: {format_list(fold_names(names), 4)}: {reason}"
-    if len(reasons) > SHOWN_REASONS:
-        yield f"  and {len(reasons) - SHOWN_REASONS} more reasons; --format json has all"
-    if not plan.rounds:
-        yield "no pair can run: a pair needs two free nodes"
-        return
-    rounds = ", ".join(f"{planned.name} {format_count(len(planned.pairs), 'pair')}" for planned in plan.rounds)
-    yield f"rounds: {rounds}; up to {len(CONFIRMATION_ROUNDS)} more if a pair is bad"
-    yield "beside: each node alone first, and all nodes together last, if the workload has commands for them"
-    longest = f"{plan.time.longest_minutes:.0f} min"
-    yield f"time: about {plan.time.healthy_minutes:.1f} min if nothing is wrong, at most {longest}"
-    yield "would exercise:"
-    yield from (f"  {share}" for share in plan.coverage.values())
-
-
-@fact
+@dataclass(frozen=True, slots=True)
 class FreeNodes:
     """The nodes that take part, and the others."""
 
@@ -484,13 +367,14 @@ class FreeNodes:
     excluded: Mapping[str, str]
     """The other nodes, each with the reason."""
 
-    @property
-    def names_by_reason(self) -> Mapping[str, Sequence[str]]:
-        """The excluded nodes by their reason, the most frequent first."""
+    def list_lines(self) -> Iterator[str]:
+        """Yield how many are free, and why the others are not, the most frequent reason first."""
         by_reason: defaultdict[str, list[str]] = defaultdict(list)
         for name, reason in self.excluded.items():
             by_reason[reason].append(name)
-        return dict(sorted(by_reason.items(), key=lambda item: -len(item[1])))
+        yield f"{len(self.free):,} of {format_count(len(self.free) + len(self.excluded), 'node')} are free"
+        for reason, names in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+            yield f"not free: {format_list(fold_names(names), 4)}: {reason}"
 
 
 def select_free_nodes(

@@ -71,12 +71,12 @@ class IdleVerificationSpec(StrictModel):
 class CollectivesSearchSpec(StrictModel):
     """How the idle nodes of a fabric are searched with collectives: by the commands of the `workload`.
 
-    `workload`: a CollectiveWorkload. `whole`: all nodes together run `first` (if all is as expected, the search ends),
-    `last`, or not at all. `min_nodes`: with fewer idle nodes, nothing runs. `at_once`: so many runs at the same time.
+    `workload`: a CollectiveWorkload. `whole`: all nodes together run `last`, or not at all. `min_nodes`: with fewer
+    idle nodes, nothing runs. `at_once`: so many runs at the same time.
     """
 
     workload: SpecName
-    whole: Literal["no", "first", "last"] = "last"
+    whole: Literal["no", "last"] = "last"
     min_nodes: int = Field(default=4, ge=2, le=100_000)
     at_once: int = Field(default=512, ge=1, le=10_000)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -126,17 +125,6 @@ class CommandTemplate:
     adapters: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()
     gpus: Mapping[str, int] = field(default_factory=dict, hash=False)
-
-    @classmethod
-    def parse(cls, text: str) -> CommandTemplate:
-        """Return the template of a pair's command. Raises AssayError as `check_words` does."""
-        try:
-            words = tuple(shlex.split(text))
-        except ValueError as error:
-            fix = f"for example: {EXAMPLES['pair']}"
-            raise AssayError(f"the command cannot be split into words: {error}", where="--command", fix=fix) from None
-        check_words("pair", words, "--command")
-        return cls(words)
 
     @property
     def has_rails(self) -> bool:

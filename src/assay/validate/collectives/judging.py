@@ -195,7 +195,7 @@ def is_confirmation(round_name: str) -> bool:
     return round_name.startswith("C")
 
 
-WholeStage = Literal["no", "first", "last"]
+WholeStage = Literal["no", "last"]
 
 
 @fact
@@ -223,8 +223,6 @@ class GroupObservation:
     """How it ended."""
     why: str = ""
     """What was wrong, for people; "" if nothing was."""
-    is_checked: bool = False
-    """Whether its results were checked."""
     has_ended: bool = False
     """Whether it ended in time without a wrong result, whatever its speed."""
     units: tuple[str, ...] = internal(default=())
@@ -273,7 +271,7 @@ def _judge_group(result: GroupResult, rule: GroupRule, usual: tuple[float, str])
     has_ended = verdict == "good"
     if has_ended:
         verdict, reason = _judge_group_speed(result, rule, *usual)
-    return GroupObservation(result.round, result.nodes, verdict, reason, result.wrong is not None, has_ended)
+    return GroupObservation(result.round, result.nodes, verdict, reason, has_ended)
 
 
 def _judge_group_speed(result: GroupResult, rule: GroupRule, usual: float, basis: str) -> tuple[PairVerdict, str]:

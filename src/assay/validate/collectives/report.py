@@ -36,7 +36,6 @@ from assay.validate.collectives.search import (
 COVERED_KINDS: tuple[PartKind, ...] = ("node", "adapter", "uplink")
 ALONE = "alone"
 """How the symptom of a node that the gate names ends."""
-RING_NOTE = "a ring of many nodes crosses few uplinks: this says nothing about the others"
 WHOLE_WORDS: Mapping[str, str] = {
     "good": "as expected",
     "bad": "bad in two runs",
@@ -125,8 +124,6 @@ class StageFindings:
     """What each rack that is one machine did together, over NVLink; missing if none ran."""
     together: WholeFinding | None = shown(omit=True, default=None)
     """What all nodes did together; missing if that did not run."""
-    ended_early: bool = False
-    """Whether no pair ran, since all was as expected."""
     scale: ScaleAnswer | None = shown(omit=True, default=None)
     """Which blocks must be there for all to fail; missing if that did not run."""
 
@@ -147,8 +144,6 @@ class StageFindings:
         if self.together:
             yield f"{self.together.runs[0].label}: {WHOLE_WORDS[self.together.verdict]}"
             yield from (f"  {run.round}  {run.why}" for run in self.together.runs if run.is_bad)
-            if self.ended_early:
-                yield f"  so no pair was run; {RING_NOTE}"
         if self.scale:
             yield from _describe_scale(self.scale)
 
@@ -355,7 +350,6 @@ def find_stages(search: StagedSearch, results: SearchResults) -> StageFindings:
         search.judge_gate(results) if search.stages.gate else None,
         judge_gate(racks) if racks else None,
         search.judge_whole(results),
-        search.is_over_early(results),
         scale,
     )
 

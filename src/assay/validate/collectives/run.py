@@ -52,40 +52,35 @@ def find_no_taker(nodes: Sequence[str], since: float) -> str:  # noqa: ARG001 â€
     return ""
 
 
+@dataclass(eq=False)
 class PairRunner:
     """Runs commands of one template. `scratch` is where nccl-tests writes its reports; the nodes must see it.
 
     `find_taker` says whether a customer has the nodes. `environment`: None passes on that of this process.
     """
 
-    def __init__(
-        self,
-        template: CommandTemplate,
-        deadline_s: float,
-        at_once: int,
-        scratch: Path | None = None,
-        find_taker: FindTaker = find_no_taker,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
-        self._template = template
-        self._deadline_s = deadline_s
-        self._at_once = at_once
-        self._scratch = scratch
-        self._find_taker, self._environment = find_taker, environment
+    template: CommandTemplate
+    deadline_s: float
+    at_once: int
+    scratch: Path | None = None
+    find_taker: FindTaker = find_no_taker
+    environment: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        """Begin with nothing that runs."""
         self._running: set[subprocess.Popen[str]] = set()
-        self._lock = threading.Lock()
-        self._is_stopped = False
+        self._lock, self._is_stopped = threading.Lock(), False
 
     @property
     def has_rails(self) -> bool:
         """Whether the command runs on one rail."""
-        return self._template.has_rails
+        return self.template.has_rails
 
     def run(self, tasks: Sequence[CollectiveTask], take: Callable[[TaskResult], None]) -> None:
         """Run all tasks, and give each result to `take` when it is there. An interrupt kills what runs."""
         with (
-            tempfile.TemporaryDirectory(prefix="assay-pairs-", dir=self._scratch) as folder,
-            ThreadPoolExecutor(max_workers=max(1, min(self._at_once, len(tasks)))) as pool,
+            tempfile.TemporaryDirectory(prefix="assay-pairs-", dir=self.scratch) as folder,
+            ThreadPoolExecutor(max_workers=max(1, min(self.at_once, len(tasks)))) as pool,
             self._stopping_on_error(),
         ):
             futures = [pool.submit(self._run_one, task, Path(folder, f"{at}.json")) for at, task in enumerate(tasks)]
@@ -110,27 +105,27 @@ class PairRunner:
             raise
 
     def _run_one(self, task: CollectiveTask, report: Path) -> TaskResult:
-        if taker := self._find_taker(task.nodes, time.monotonic() - STATUS_AGE_S):
+        if taker := self.find_taker(task.nodes, time.monotonic() - STATUS_AGE_S):
             return task.make_result(PREEMPTED, taker)
         result, output = self._run_process(task, report)
         if result.ended == "ok":
             return result
-        taker = self._template.find_taker(output) or self._find_taker(task.nodes, time.monotonic())
+        taker = self.template.find_taker(output) or self.find_taker(task.nodes, time.monotonic())
         return task.make_result(PREEMPTED, taker) if taker else result
 
     def _run_process(self, task: CollectiveTask, report: Path) -> tuple[TaskResult, str]:
         """Return the result of a process and what it printed."""
-        process = self._start(self._template.fill(task, report, self._deadline_s))
+        process = self._start(self.template.fill(task, report, self.deadline_s))
         if process is None:
             return task.make_result("interrupted"), ""
         try:
-            output, _ = process.communicate(timeout=self._deadline_s)
+            output, _ = process.communicate(timeout=self.deadline_s)
         except subprocess.TimeoutExpired as expired:
             _kill_group(process)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=KILL_GRACE_S)
             printed = (expired.output or b"").decode(errors="replace")
-            return task.make_result("deadline", f"killed after {self._deadline_s:g} s"), printed[-OUTPUT_CHARS:]
+            return task.make_result("deadline", f"killed after {self.deadline_s:g} s"), printed[-OUTPUT_CHARS:]
         finally:
             _kill_group(process)
             with self._lock:
@@ -152,7 +147,7 @@ class PairRunner:
                     text=True,
                     errors="replace",
                     start_new_session=True,
-                    env=self._environment,
+                    env=self.environment,
                 )
             except OSError as error:
                 fix = "name a command of this machine, such as srun or ssh"
@@ -249,10 +244,7 @@ def make_runners(workload: CollectiveWorkload, limits: RunLimits) -> SearchRunne
 
 
 def choose_stages(workload: CollectiveWorkload, whole: WholeStage) -> StageSettings:
-    """Return the stages that a workload has commands for. Raises AssayError if all nodes together are asked in vain."""
-    if whole == "first" and not workload.together:
-        fix = "give it a command `together`, or leave `whole: first` out of the schedule"
-        raise AssayError("it has no command for many nodes", where=f"CollectiveWorkload {workload.name}", fix=fix)
+    """Return the stages that a workload has commands for."""
     alone, together = workload.alone, workload.together
     rule = GroupRule(workload.slow_below, _find_expected(alone), _find_expected(together))
     return StageSettings(alone is not None, whole if together else "no", rule)

@@ -18,7 +18,6 @@ last question says whether the two blocks alone fail.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -55,10 +54,6 @@ MIN_UNIT_BLOCKS = 4
 """With fewer units, the blocks of the scale stage are single nodes."""
 MAX_RUNS = 3
 """All nodes together run so often at most, to decide whether they fail."""
-LAUNCH_S = 30.0
-"""To start the first processes on the nodes. Our own assumption: containers from a cache start in seconds."""
-PAIR_S = 20.0
-"""One pair: 5 s to set up the communicator, 15 s of all-reduces. Our own assumption."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +224,7 @@ class SearchResults(NamedTuple):
 
 @fact
 class StageSettings:
-    """Which stages a search has beside the pairs. `whole`: all nodes together run `first` or `last`, or not at all."""
+    """Which stages a search has beside the pairs. `whole`: whether all nodes together run, last."""
 
     gate: bool = False
     whole: WholeStage = "no"
@@ -273,12 +268,6 @@ class StagedSearch:
             return planned
         if self.stages.whole != "no" and (planned := self._plan_racks(known, ended)):
             return planned
-        if self.stages.whole == "first" and not select_rounds(known.groups, "W"):
-            left = self.list_partners(known)
-            if len(left) >= MIN_TOGETHER:
-                return GroupRound("W1", (left,))
-        if self.is_over_early(known):
-            return None
         pairs = self.pair_search(known).find_next_round(known.pairs, ended)
         return pairs or self._plan_together(known)
 
@@ -318,11 +307,6 @@ class StagedSearch:
         """Return the search in pairs."""
         return CollectiveSearch(self.fabric, self.list_partners(results), self.seed, self.rule)
 
-    def is_over_early(self, results: SearchResults) -> bool:
-        """Whether all nodes together ran first, checked, and as expected."""
-        first = self._observe_together(results, self.list_partners(results))[:1]
-        return self.stages.whole == "first" and any(run.verdict == "good" and run.is_checked for run in first)
-
     def list_survivors(self, results: SearchResults) -> Group:
         """Return the nodes that should be good together: all that are not named. Empty if a link explains failures.
 
@@ -339,8 +323,7 @@ class StagedSearch:
 
     def judge_whole(self, results: SearchResults) -> WholeFinding | None:
         """Return how the survivors ended together, None if they have not run."""
-        first = self._observe_together(results, self.list_partners(results))
-        runs = tuple(self._observe_together(results, self.list_survivors(results)) or first)
+        runs = tuple(self._observe_together(results, self.list_survivors(results)))
         if not runs:
             return None
         bad, ended = _count_votes(runs)
@@ -406,21 +389,3 @@ def _count_votes(runs: Sequence[GroupObservation]) -> tuple[int, int]:
     """Return how many runs were bad, and how many ended well and were not slow."""
     bad = sum(run.is_bad for run in runs)
     return bad, sum(run.has_ended and not run.is_bad for run in runs)
-
-
-@fact
-class TimeEstimate:
-    """How long a search takes."""
-
-    healthy_minutes: float
-    """If nothing is wrong."""
-    longest_minutes: float
-    """At most: with all confirmation rounds, and a hang in each round."""
-
-
-def estimate_time(rounds: int, runs_a_round: int, at_once: int, deadline_s: float) -> TimeEstimate:
-    """Return the estimate for a number of screening rounds."""
-    batches = math.ceil(runs_a_round / max(at_once, 1))
-    healthy = LAUNCH_S + rounds * batches * min(PAIR_S, deadline_s)
-    longest = (rounds * batches + len(CONFIRMATION_ROUNDS)) * deadline_s
-    return TimeEstimate(round(healthy / 60, 1), round(longest / 60, 1)) if rounds else TimeEstimate(0.0, 0.0)
