@@ -41,7 +41,6 @@ from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.lemon_score import compute_lemon_score
 from assay.decide.state.outstanding_effects import list_outstanding_effects
-from assay.decide.state.service_absences import list_fleet_absences
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.model.decision import FLAPPING_RULE, PAPERWORK, REPAIR_ACTIONS, WIPE
@@ -157,7 +156,12 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     severities: list[FaultSeverity] = ["degraded" if node_state.decision else "informational"]
     severities += [incident.severity for incident in incidents]
     drifts = node_state.burn_in.describe_drifts() if node_state.burn_in else ()
-    wipe, steps = _describe_wipe(snapshot, view), inspection.steps if inspection else ()
+    erased, wipe = node_state.find_entry_effect(WIPE), list[str]()
+    if WIPE in state.entry and node_state.decision:  # who takes the node away must know of its drives
+        is_ended = erased is not None and erased.standing in ("verified", "failed")
+        unproved = "not proven yet; leave the node and its drives where they are"
+        wipe = [f"wipe: {erased.reason if erased and is_ended else unproved}"]
+    steps = inspection.steps if inspection else ()
     is_search = TICKET_ACTION in state.entry  # elsewhere the cause is known, and the state has work of its own
     acts = notes.describe_acts(incident.work.fault_class for incident in incidents) if is_search else []
     place = f"{view.name} ({node_state.state})"
@@ -179,16 +183,6 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         steps="\n".join([*acts, *steps]).replace("NODE", view.name),
         files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
     )
-
-
-def _describe_wipe(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[str]:
-    """Return what is known of the drives, in a state that wipes them: who takes the node away must know."""
-    if WIPE not in snapshot.policy_state_of(view).entry or not view.node_state.decision:
-        return []
-    effect = view.node_state.find_entry_effect(WIPE)
-    if effect is None or effect.standing not in ("verified", "failed"):
-        return ["wipe: not proven yet; leave the node and its drives where they are"]
-    return [f"wipe: {effect.reason}"]
 
 
 def _format_files(view: NodeSnapshot) -> str:
@@ -326,7 +320,7 @@ def _shortfall_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
         away = [views[absent.state.node] for absent in (*standing.overdue, *standing.awaited)]
         if not standing.is_short or not away or "ticket" not in away[0].profile.actions:
             continue
-        expected = standing.expect_enough(snapshot.policy, list_fleet_absences([snapshot.policy], states), snapshot.now)
+        expected = standing.expect_enough(snapshot.policy, states, snapshot.now)
         day = f"expected to be enough again on {expected:%Y-%m-%d}" if expected else "when that ends is not known"
         yield Ticket(
             **_make_identity(f"{CAPACITY_TICKET_KIND}/{standing.pool}"),
@@ -439,16 +433,14 @@ def _incident_tickets(
         checks = [f"{check.id}[{subject}]" for check, subject in view.declared if (check.fault, str(subject)) in kinds]
         acts = notes.describe_acts([incident.work.fault_class])
         acts += chain.from_iterable(describe_fights(snapshot, view, fault) for fault in present)
-        far_end = notes.names.find_far_end(view.name, incident.work.part) if notes.names else None
-        far_ends = [far_end] if far_end else []
+        places = [_make_place(view, fault.subject, notes.names) for fault in present]
+        far_ends = [notes.names.find_far_end(view.name, incident.work.part)] if notes.names else []
         still = [f"{view.name} still serves: {wait}"] if serves and is_told else []
         yield Ticket(
             **_make_identity(f"{INCIDENT_TICKET_KIND}/{view.name}/{incident.first}"),
             title=notes.name_work(view, incident),
             node=view.name,
-            places=tuple(
-                dict.fromkeys([*(_make_place(view, fault.subject, notes.names) for fault in present), *far_ends])
-            ),
+            places=tuple(dict.fromkeys([*places, *filter(None, far_ends)])),
             expected="\n".join(dict.fromkeys(filter(None, (expected for expected, _ in texts)))),
             seen="\n".join([*(seen if seen[1:] else [texts[0][1]]), *still]),
             verify="\n".join(checks) or f"assay certify {view.name}",

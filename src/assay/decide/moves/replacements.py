@@ -8,7 +8,7 @@ while its pool is full becomes a spare, so repaired nodes fill up what swaps hav
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -18,7 +18,7 @@ from assay.decide.moves.proposed_exits import make_phase_cause
 from assay.decide.moves.required_checks import are_entry_actions_verified, judge_state_requirements
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.service_absences import ServiceAbsence, expect_return, list_absences
+from assay.decide.state.service_absences import expect_return, list_absences, list_fleet_absences
 from assay.model.decision import (
     PERSON_RULE,
     REPLACEMENT_RULE,
@@ -71,10 +71,9 @@ class PoolStanding:
         """Whether spares must come in, and the pool has none."""
         return self.wanted > len(self.spares)
 
-    def expect_enough(
-        self, policy: LifecyclePolicy, absences: Collection[ServiceAbsence], now: datetime
-    ) -> datetime | None:
-        """Return when so many nodes should be back that no spare is lacking, None if nothing tells."""
+    def expect_enough(self, policy: LifecyclePolicy, states: Iterable[NodeState], now: datetime) -> datetime | None:
+        """Return when so many nodes should be back that no spare lacks, None if nothing tells. `states`: of all."""
+        absences = list_fleet_absences([policy], states)
         away = (*self.awaited, *self.overdue, *self.replaced)
         times = (expect_return(policy, absent.state, absences, now).find_next(now) for absent in away)
         expected = sorted(at for at in times if at)

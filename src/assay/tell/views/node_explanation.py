@@ -102,9 +102,7 @@ class ExplainedCause:
     fault: ExplainedFault | None = shown(omit=True, default=None)
     """The fault; only for a fault."""
     outcome: ExplainedOutcome | None = shown(omit=True, default=None)
-    """The outcome; only for an outcome of one check."""
-    checks: tuple[ExplainedOutcome, ...] = shown(omit=True, default=())
-    """The outcomes of a phase that has passed; only for such a phase."""
+    """The outcome; only for an outcome of one check. `id` of a phase that has passed is RUN/PHASE."""
 
 
 @fact
@@ -298,18 +296,13 @@ def build_decision_chain(
 def _explain_cause(
     ledger: Ledger, catalog: FaultCatalog | None, state: NodeState, cause: DecisionCause
 ) -> ExplainedCause:
-    """Return a cause with its fault, its outcome, or the checks of the phase that it names."""
-    fault, outcome = None, None
-    checks: tuple[ExplainedOutcome, ...] = ()
-    if cause.kind == "fault":
-        fault = next((_explain_fault(catalog, fault) for fault in state.faults if fault.id == cause.id), None)
-    elif cause.kind == "outcome":
-        run, _, phase = cause.id.partition("/")
-        recorded = ledger.outcomes(run=run, node=state.node)
-        outcome = next((_explain_outcome(each) for each in recorded if each.id == cause.id), None)
-        if outcome is None:
-            checks = tuple(_explain_outcome(each) for each in recorded if phase in each.outcome.phases)
-    return ExplainedCause(cause.kind, cause.id, cause.text, fault, outcome, checks)
+    """Return a cause with its fault, or its outcome."""
+    fault = next(
+        (_explain_fault(catalog, each) for each in state.faults if (cause.kind, each.id) == ("fault", cause.id)), None
+    )
+    told = ledger.outcomes(run=cause.id.partition("/")[0], node=state.node) if cause.kind == "outcome" else ()
+    outcome = next((_explain_outcome(recorded) for recorded in told if recorded.id == cause.id), None)
+    return ExplainedCause(cause.kind, cause.id, cause.text, fault, outcome)
 
 
 def _explain_fault(catalog: FaultCatalog | None, fault: FaultRecord) -> ExplainedFault:

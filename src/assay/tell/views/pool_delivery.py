@@ -90,7 +90,7 @@ def list_pool_deliveries(source: RecordSource, states: Collection[NodeState]) ->
     deliveries, absences = [], list_fleet_absences([policy], states)
     for pool, declared in source.fleet.capacities.items():
         standing = judge_pool(policy, pool, declared, by_pool[pool], now)
-        expected = standing.expect_enough(policy, absences, now) if standing.is_short else None
+        expected = standing.expect_enough(policy, states, now) if standing.is_short else None
         places = {"overdue": standing.overdue, "awaited": standing.awaited, "replaced": standing.replaced}
         away = []
         for place, absent in ((place, absent) for place, absentees in places.items() for absent in absentees):
