@@ -34,7 +34,7 @@ from assay.validate.collectives.judging import SpeedRule
 from assay.validate.collectives.result_file import ResultFile, SearchHeader
 from assay.validate.collectives.search import StageSettings
 from tests.act.schedules.by_hand import in_production
-from tests.fabric.health.test_nvlink_trays import TRAY, lead_to, make_evidence
+from tests.act.tickets.test_suspect_trays import TRAY, lead_to, make_evidence
 from tests.fabric.nvlink_racks import DESIGN, dump
 
 NODES = [f"n{at:04}" for at in range(1, 9)]

@@ -21,7 +21,13 @@ from assay.act.loop.projections import read_node_states
 from assay.act.schedules.due_slots import SlotTask
 from assay.act.schedules.idle_visits import IdleNodeResult, find_exclusion, is_in_service
 from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
-from assay.act.tickets.collective_link_tickets import make_link_facts
+from assay.act.tickets.collective_link_tickets import (
+    COUNTERS,
+    UNTOLD,
+    find_suspect_tray,
+    make_link_facts,
+    read_sick_links,
+)
 from assay.adapters.scheduler import SchedulerNodeStatus, format_jobs, group_by_scheduler
 from assay.decide.faults.detection import count_sightings
 from assay.decide.faults.recovery import make_clearance
@@ -30,7 +36,6 @@ from assay.decide.state.node_state import NodeState
 from assay.declare.stand_ins import refuse_workload
 from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.devices import list_adapter_names
-from assay.fabric.health.nvlink_trays import COUNTERS, UNTOLD, find_suspect_tray, read_sick_links
 from assay.fabric.scan import format_fabric_subject, read_discovery
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.errors import AssayError
@@ -154,11 +159,11 @@ def find_suspect_trays(
     context: ControllerContext, report: CollectivesReport, designs: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
     """Return the suspect tray of each NVLink domain that is named, "" where it cannot be told, with the reason."""
-    found = {}
+    trays = {}
     for name in (culprit.part.name for culprit in report.named if culprit.part.kind == "nvlink"):
         design = context.fleet.designs.get(designs.get(name, ""))
         if design is None or design.nvlink is None:
-            found[name] = "", f"{UNTOLD}: no FabricDesign describes its NVLinks"
+            trays[name] = "", f"{UNTOLD}: no FabricDesign describes its NVLinks"
             continue
         read = {}
         for node in design.nvlink.node_names:
@@ -168,12 +173,12 @@ def find_suspect_trays(
             if latest and (links := read_sick_links(latest, most)):
                 read[node] = links
         scan = context.evidence.latest(format_fabric_subject(design))
-        found[name] = find_suspect_tray(design.nvlink, read, read_discovery(scan) if scan else None)
-    return found
+        trays[name] = find_suspect_tray(design.nvlink, read, read_discovery(scan) if scan else None)
+    return trays
 
 
-def _describe_tray(found: tuple[str, str]) -> str:
-    return f"{found[0]} is suspect: {found[1]}" if found[0] else found[1]
+def _describe_tray(tray: tuple[str, str]) -> str:
+    return f"{tray[0]} is suspect: {tray[1]}" if tray[0] else tray[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,10 @@
 
 What is named and what proved good stands in the facts of the search's slot, in the ledger. A link stays named until a
 later search sees it good, and never bad. Pure.
+
+In a rack, each GPU has a link to each NVSwitch ASIC: a sick compute tray shows at its own GPUs, a sick switch tray at
+the links of most nodes that lead to it. Where they lead, the rack's last scan says by the ports' numbers; that NVML
+counts links from 0 or 1 below these is not documented, so a tray is named if all sick links lead there by one of these.
 """
 
 from __future__ import annotations
@@ -10,7 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine
+from assay.fabric.discovery import FabricDiscovery
+from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import derive_id
+from assay.model.specs.fabric.nvlink_domain import DEVICES_PER_TRAY, NvlinkDomain, NvlinkPlace
 from assay.model.text.lists import format_list
 from assay.model.ticket import Ticket, TicketPlace
 from assay.validate.collectives.judging import PairObservation
@@ -20,6 +27,12 @@ LINK_TICKET_KIND = "collectives"
 """How the keys of these tickets begin."""
 LINK_KINDS = ("uplink", "nvlink")
 SHOWN_RUNS = 6
+
+
+SickLinks = Mapping[int, frozenset[int]]
+"""The links of each GPU of a node that are down or count errors, by their numbers."""
+COUNTERS = ("recoveries", "crc_errors")
+UNTOLD = "which switch tray cannot be told"
 
 
 class NamedLink(NamedTuple):
@@ -132,3 +145,53 @@ def make_link_tickets(links: Iterable[NamedLink]) -> Iterator[Ticket]:
             cause=format_list([*parts, "errors that slow the link"]),
             steps="\n".join(steps),
         )
+
+
+def read_sick_links(evidence: EvidenceDocument, most: Mapping[str, float]) -> SickLinks | None:
+    """Return the sick links of a node, None where none was read. `most`: of each counter, that is no fault."""
+    gpus = evidence.read("probe", "gpu", "devices").value
+    sick: dict[int, frozenset[int]] = {}
+    for index, address in enumerate(sorted(gpus) if isinstance(gpus, Mapping) else ()):
+        links = evidence.read("probe", "gpu", "devices", address, "nvlink", "link").value
+        if isinstance(links, Mapping):
+            sick[index] = frozenset(
+                int(number)
+                for number, link in links.items()
+                if link["up"].get("value") is False
+                or any((link.get(name, {}).get("value") or 0) > limit for name, limit in most.items())
+            )
+    return sick or None
+
+
+def find_suspect_tray(
+    domain: NvlinkDomain, read: Mapping[str, SickLinks], scan: FabricDiscovery | None
+) -> tuple[str, str]:
+    """Return the suspect tray of a rack, "" where it cannot be told, and the reason. `read`: the nodes that were."""
+    names = domain.node_names
+    hit = {
+        NvlinkPlace("gpu", names.index(node), index + 1): links
+        for node, sick in read.items()
+        for index, links in sick.items()
+        if links and node in names
+    }
+    nodes = sorted({names[place.tray] for place in hit})
+    if not hit:
+        return "", f"{UNTOLD}: no NVLink of the {len(read)} nodes that were read is down or counts errors"
+    if len(nodes) == 1:
+        return nodes[0], f"of {len(read)} nodes, it alone has NVLinks that are down or count errors"
+    words = f"NVLinks of {len(hit)} GPUs on {len(nodes)} of {len(read)} nodes are down or count errors"
+    numbered = {
+        (port.guid, int(facts.label)): (port.number - 1) // DEVICES_PER_TRAY["asic"]
+        for port, facts in (scan.facts if scan else {}).items()
+        if facts.label.isdecimal()
+    }
+    led = [
+        {numbered.get((place.guid, number + first)) for place, links in hit.items() for number in links}
+        for first in (0, 1)
+    ]
+    trays = [tray for places in led for tray in places if len(places) == 1 and tray is not None]
+    if 2 * len(nodes) > len(read) and len(trays) == 1:
+        return domain.switch_name.format(tray=trays[0]), f"{words}, and all lead there"
+    return "", f"{UNTOLD}: {words}, " + (
+        "and lead to no single one" if numbered else "and no scan says where they lead"
+    )

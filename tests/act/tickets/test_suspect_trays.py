@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from assay.fabric.health.nvlink_trays import SickLinks, find_suspect_tray, read_sick_links
+from assay.act.tickets.collective_link_tickets import SickLinks, find_suspect_tray, read_sick_links
 from assay.fabric.readers.format_detection import read_topology
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
