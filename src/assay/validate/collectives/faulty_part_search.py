@@ -68,6 +68,11 @@ def explain(observations: Sequence[PairObservation]) -> PairExplanation:
         numbers = sorted(open_tests[part] & bad)
         return FaultyPart(part, tuple(observations[number] for number in numbers), len(open_tests[part]), rivals)
 
+    def is_by_traffic(part: FabricPart) -> bool:
+        own = open_tests[part] & bad
+        is_rare = 3 * len(own) <= len(open_tests[part]) and not any(observations[each].verdict in HARD for each in own)
+        return is_rare and traffic.count_by_chance(open_tests[part]) > OPEN_BY_CHANCE
+
     faulty: list[FaultyPart] = []
     while True:
         suspicious = {
@@ -87,7 +92,7 @@ def explain(observations: Sequence[PairObservation]) -> PairExplanation:
     doubtful = tuple(describe(part) for part, count in suspicious.items() if count <= OPEN_BY_CHANCE)
     unexplained = tuple(observations[number] for number in sorted(bad))
     left = {part for observation in unexplained for part in observation.parts}
-    sound = frozenset(part for part in left if _is_by_traffic(open_tests[part], bad, observations, traffic))
+    sound = frozenset(filter(is_by_traffic, left))
     return PairExplanation(tuple(faulty), unexplained, doubtful, sound)
 
 
@@ -117,12 +122,6 @@ def _is_suspicious(numbers: Collection[int], bad: set[int], observations: Sequen
     hard = sum(observation.verdict in HARD for observation in own)
     share = OFTEN_SHARE if len(own) >= MIN_OFTEN else SLOW_SHARE
     return len(own) >= MIN_BAD and (hard >= MIN_BAD or len(own) >= share * len(numbers))
-
-
-def _is_by_traffic(numbers: set[int], bad: set[int], observations: Sequence[PairObservation], traffic: Traffic) -> bool:
-    own = numbers & bad
-    is_rare = 3 * len(own) <= len(numbers) and not any(observations[number].verdict in HARD for number in own)
-    return is_rare and traffic.count_by_chance(numbers) > OPEN_BY_CHANCE
 
 
 def _choose(
