@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.act.loop.history_replay import HealthProofs, replay_upgrade
+from assay.act.loop.history_replay import HealthProofs, StoredHistory, replay_upgrade
 from assay.decide.plan.backtest import StateTimeline
 from assay.decide.plan.history_replay import HistoryReplay, make_recorded_documents
 from assay.decide.plan.inputs import FleetRevision, HistoryReport
@@ -220,9 +220,8 @@ def test_an_upgrade_is_judged_before_a_file_is_written(repository) -> None:
     new = FileChange("specs/faults/new.yaml", "new", after=NEW_CLASS.encode())
     plan = UpgradePlan(StarterRecord("1.0.0", "github", {}, {}), "2.0.0", (new,), {})
     root, store = repository.root, EvidenceStore(repository.root / ".assay/evidence")
-    report, excess = replay_upgrade(
-        plan, root, root / ".assay/ledger.sqlite", store, root / "reports", datetime.now(UTC)
-    )
+    stored = StoredHistory(root / ".assay/ledger.sqlite", store, root / "reports", datetime.now(UTC))
+    report, excess = replay_upgrade(plan, root, stored)
     assert report
     assert len(report.wrongly_closed) == 8
     assert excess.startswith(
@@ -230,8 +229,6 @@ def test_an_upgrade_is_judged_before_a_file_is_written(repository) -> None:
     )
     assert not (root / "specs/faults/new.yaml").exists()
     shutil.rmtree(root / ".assay/evidence")
-    report, excess = replay_upgrade(
-        plan, root, root / ".assay/ledger.sqlite", store, root / "reports", datetime.now(UTC)
-    )
+    report, excess = replay_upgrade(plan, root, stored)
     assert report
     assert (report.documents, report.closed, excess) == (0, (), "")

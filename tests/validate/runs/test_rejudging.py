@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.act.loop.history_replay import replay_stored_history
+from assay.act.loop.history_replay import StoredHistory, replay_stored_history
 from assay.act.loop.plan_inputs import load_folder_revision
 from assay.cli.verbs.rejudge import rejudge_app
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
@@ -264,10 +264,8 @@ def test_new_checks_are_told_with_the_nodes_that_they_would_have_closed(fleet: R
     ledger = Ledger.open(fleet.root / ".assay" / "ledger.sqlite")
     ledger.append(make_enrolled_entry("n0005", "h100-a", "production", NOON - timedelta(days=1)))
     ledger.close()
-    report = replay_stored_history(
-        fleet.root, "", before, load_folder_revision(fleet.root), fleet.root / ".assay" / "ledger.sqlite",
-        fleet.store, fleet.root / "reports", now,
-    )  # fmt: skip
+    stored = StoredHistory(fleet.root / ".assay" / "ledger.sqlite", fleet.store, fleet.root / "reports", now)
+    report = replay_stored_history(fleet.root, "", before, load_folder_revision(fleet.root), stored)
     assert report
     assert report.outcomes == 5 * 8
     assert [(each.fault, each.nodes) for each in report.closed] == [("gpu.thermal", ("n0005",))]

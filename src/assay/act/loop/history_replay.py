@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -32,15 +33,18 @@ MOST_DOCUMENTS = 10_000
 """The documents that are read, newest first: on one core, each takes both versions some hundredths of a second."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredHistory:
+    """What a site has stored until `now`: its ledger, its evidence, and the runs in the folder `reports`."""
+
+    ledger: Path | str
+    evidence: EvidenceStore
+    reports: Path
+    now: datetime
+
+
 def replay_stored_history(
-    root: Path,
-    rev: str,
-    before: FleetRevision,
-    after: FleetRevision,
-    ledger: Path | str,
-    evidence: EvidenceStore,
-    reports: Path,
-    now: datetime,
+    root: Path, rev: str, before: FleetRevision, after: FleetRevision, stored: StoredHistory
 ) -> HistoryReport | None:
     """Return what `after` would have done otherwise with the stored history; None if both judge alike.
 
@@ -49,16 +53,16 @@ def replay_stored_history(
     judges_alike = before.reads == after.reads and before.checks == after.checks
     if judges_alike and before.catalog == after.catalog:
         return None
-    since, entries = now - timedelta(days=BACKTEST_DAYS), read_all_entries(ledger) or []
+    since, entries = stored.now - timedelta(days=BACKTEST_DAYS), read_all_entries(stored.ledger) or []
     states = project_node_states(entries)
     replay, missing = HistoryReplay(before, after, states, StateTimeline(entries)), list[str]()
     for state in states.values():
         for document in make_recorded_documents(state, since):
             replay.read_document(document)
-    digests = evidence.list_since(since.timestamp())
+    digests = stored.evidence.list_since(since.timestamp())
     for digest in digests[:MOST_DOCUMENTS]:
         try:
-            replay.read_document(evidence.get(digest))
+            replay.read_document(stored.evidence.get(digest))
         except AssayError as error:
             missing.append(f"not read: {error}")
     if left := len(digests[MOST_DOCUMENTS:]):
@@ -66,17 +70,15 @@ def replay_stored_history(
     outcomes = 0
     if not judges_alike:
         try:
-            outcomes = _judge_last_run(replay, missing, root, rev, ledger, evidence, reports)
+            outcomes = _judge_last_run(replay, missing, root, rev, stored)
         except AssayError as error:
             missing.append(f"the last run was not judged again: {error.what}")
-    proof = HealthProofs(states, ledger)
+    proof = HealthProofs(states, stored.ledger)
     closed, lost = replay.compare(proof.is_healthy)
     return HistoryReport(BACKTEST_DAYS, len(digests[:MOST_DOCUMENTS]), outcomes, closed, lost, tuple(missing))
 
 
-def replay_upgrade(
-    plan: UpgradePlan, root: Path, ledger: Path | str, evidence: EvidenceStore, reports: Path, now: datetime
-) -> tuple[HistoryReport | None, str]:
+def replay_upgrade(plan: UpgradePlan, root: Path, stored: StoredHistory) -> tuple[HistoryReport | None, str]:
     """Return the report of an upgrade that is not written yet, and how it breaks the policy's bound, "" if it does not.
 
     Where both sides changed a file, the new version's text is taken. Raises AssayError if the files as they are now
@@ -102,27 +104,19 @@ def replay_upgrade(
             after = load_folder_revision(copied)
         except AssayError as error:
             return HistoryReport(BACKTEST_DAYS, 0, 0, (), (), (f"not asked: {error.what}",)), ""
-        report = replay_stored_history(copied, "", before, after, ledger, evidence, reports, now)
+        report = replay_stored_history(copied, "", before, after, stored)
     excess = report.find_excess(after.policy.rollouts.history) if report else ()
     return report, "; ".join(f"{reason} (rollouts.history.{name})" for name, reason in excess)
 
 
-def _judge_last_run(
-    replay: HistoryReplay,
-    missing: list[str],
-    root: Path,
-    rev: str,
-    ledger: Path | str,
-    evidence: EvidenceStore,
-    reports: Path,
-) -> int:
+def _judge_last_run(replay: HistoryReplay, missing: list[str], root: Path, rev: str, stored: StoredHistory) -> int:
     """Judge the newest run by the new suites, and return how many of its outcomes they give otherwise."""
-    runs = list_runs(reports)
+    runs = list_runs(stored.reports)
     if not runs:
         missing.append("no run is stored, so nothing says what the new checks would have said")
         return 0
     with (
-        rejudge_run(root, runs[-1], evidence.folder, rev or WORKING_FOLDER, ledger=str(ledger)) as judged,
+        rejudge_run(root, runs[-1], stored.evidence.folder, rev or WORKING_FOLDER, ledger=str(stored.ledger)) as judged,
         compare_runs(judged.old, judged.new) as comparison,
     ):
         changed = {(each.check, each.subject): each for each in comparison.changes("new_failure", "fixed")}
@@ -130,11 +124,11 @@ def _judge_last_run(
             missing.append(f"{format_count(unknown, 'outcome')} of the last run would no longer be known")
         by_node: dict[str, tuple[list[RecordedOutcome], list[RecordedOutcome]]] = defaultdict(lambda: ([], []))
         for side, path in enumerate((judged.old, judged.new)):
-            with StoredRun.open(path) as stored:
+            with StoredRun.open(path) as run:
                 checks, subjects = {key[0] for key in changed}, {key[1] for key in changed}
-                for each in stored.outcomes(verdicts=["fail"], checks=checks, subjects=subjects) if changed else ():
+                for each in run.outcomes(verdicts=["fail"], checks=checks, subjects=subjects) if changed else ():
                     if (each.check, each.subject) in changed and not each.known and not each.observed:
-                        by_node[each.node][side].append(RecordedOutcome(stored.run.id, stored.run.at, each))
+                        by_node[each.node][side].append(RecordedOutcome(run.run.id, run.run.at, each))
         for name, outcomes in by_node.items():
             replay.read_outcomes(name, outcomes)
     return len(changed)

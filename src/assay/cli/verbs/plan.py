@@ -94,10 +94,10 @@ def plan(
             evidence, now = EvidenceStore(workspace.evidence_dir), workspace.clock.now()
             facts = load_plan_facts(workspace.ledger_location, before, after, now, evidence)
             if not facts.missing:
-                from assay.act.loop.history_replay import replay_stored_history  # it judges runs, and loads pytest
+                from assay.act.loop import history_replay  # it judges runs, and loads pytest
 
-                where = (workspace.ledger_location, evidence, workspace.reports_dir)
-                history = replay_stored_history(workspace.root, head, before, after, *where, now)
+                stored = history_replay.StoredHistory(workspace.ledger_location, evidence, workspace.reports_dir, now)
+                history = history_replay.replay_stored_history(workspace.root, head, before, after, stored)
                 facts = replace(facts, history=history)
     except (LedgerError, ServerError) as error:
         facts, unread = FleetFacts(missing=error.what), error

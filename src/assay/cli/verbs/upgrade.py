@@ -128,11 +128,12 @@ def _judge_history(site: SiteFiles, plan: UpgradePlan) -> tuple[HistoryReport | 
     workspace = Workspace(site.root)
     if not plan.is_needed or not workspace.has_ledger:
         return None, ""
-    from assay.act.loop.history_replay import replay_upgrade
+    from assay.act.loop.history_replay import StoredHistory, replay_upgrade
     from assay.observe.evidence_store import EvidenceStore
 
-    evidence, now = EvidenceStore(workspace.evidence_dir), workspace.clock.now()
-    return replay_upgrade(plan, site.root, workspace.ledger_location, evidence, workspace.reports_dir, now)
+    evidence = EvidenceStore(workspace.evidence_dir)
+    stored = StoredHistory(workspace.ledger_location, evidence, workspace.reports_dir, workspace.clock.now())
+    return replay_upgrade(plan, site.root, stored)
 
 
 def _format_history(history: HistoryReport | None, excess: str) -> Iterator[str]:
