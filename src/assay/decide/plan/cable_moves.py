@@ -1,9 +1,8 @@
 """The cables to move, as a work order: plugs that move where a fabric's structure changes, and replaced adapters.
 
 A fabric is compiled cable by cable only if its structure changes. The old design is compared as if a scan had
-discovered it. A chain alternates between cables as they are and as they will be, and neighbours share the port that
-keeps its plug. A cable can be paired with the one before it or with the one after it: the way with the least walking is
-taken. A base with cables that cannot be compiled must not block their repair: it takes the design of the head.
+discovered it: of a pair of cables, as it is and as it will be, one plug stays. A base with cables that cannot be
+compiled must not block their repair: it takes the design of the head.
 """
 
 from __future__ import annotations
@@ -56,18 +55,6 @@ def nodes_losing_links(jobs: Iterable[CablingJob]) -> set[str]:
     return {node for job in jobs for node in job.nodes}
 
 
-_CableStep = tuple[bool, Cable]
-"""Whether it is the cable as it will be, and the cable."""
-
-
-def choose_plug_moves(pairs: Sequence[CablePair]) -> list[CablePair]:
-    """Return the pairs that reuse the most cables; if several do, those whose plugs move least."""
-    if len(pairs) < 2:
-        return list(pairs)
-    chain = _chain(pairs)
-    return min((_pair_neighbours(chain, 0), _pair_neighbours(chain, 1)), key=_walking_cost)
-
-
 def find_moved_plug(expected: Cable, observed: Cable) -> tuple[CableEnd, CableEnd, CableEnd]:
     """Return the end that both cables share, where the other plug is, and where it belongs."""
     seen = {end.port_id for end in observed.ends}
@@ -75,42 +62,6 @@ def find_moved_plug(expected: Cable, observed: Cable) -> tuple[CableEnd, CableEn
     right = next(end for end in expected.ends if end.port_id != kept.port_id)
     wrong = next(end for end in observed.ends if end.port_id != kept.port_id)
     return kept, wrong, right
-
-
-def _chain(pairs: Sequence[CablePair]) -> list[_CableStep]:
-    """Return the cables of the pairs as a chain: each shares a port with the next."""
-    following = {end.port_id for cable in (pairs[1].expected, pairs[1].observed) if cable for end in cable.ends}
-    expected_last = any(end.port_id in following for end in (pairs[0].expected.ends if pairs[0].expected else ()))
-    chain: list[_CableStep] = []
-    for pair in pairs:
-        both = [(True, pair.expected), (False, pair.observed)]
-        chain += [(kind, cable) for kind, cable in (reversed(both) if expected_last else both) if cable]
-    return chain
-
-
-def _pair_neighbours(chain: list[_CableStep], start: int) -> list[CablePair]:
-    """Pair neighbours from `start` on; a cable left over at either end stays alone."""
-    paired = [_pair_one(step) for step in chain[:start]]
-    rest = chain[start:]
-    for (is_expected, cable), (_, other) in zip(rest[::2], rest[1::2], strict=False):
-        paired.append(CablePair(cable, other) if is_expected else CablePair(other, cable))
-    return [*paired, *([_pair_one(rest[-1])] if len(rest) % 2 else [])]
-
-
-def _pair_one(step: _CableStep) -> CablePair:
-    return CablePair(step[1], None) if step[0] else CablePair(None, step[1])
-
-
-def _walking_cost(pairs: list[CablePair]) -> tuple[int, int]:
-    moved = [find_moved_plug(pair.expected, pair.observed) for pair in pairs if pair.expected and pair.observed]
-    return -len(moved), sum(_distance(wrong, right) for _, wrong, right in moved)
-
-
-def _distance(wrong: CableEnd, right: CableEnd) -> int:
-    """Rank the distance of a plug's move: on one device, in one rack, or further."""
-    if wrong.guid == right.guid:
-        return 0
-    return 1 if wrong.rack and wrong.rack == right.rack else 2
 
 
 class _FabricChange:
@@ -142,11 +93,9 @@ class _FabricChange:
             old = next(end for end in discrepancy.ends if end.guid not in self.new.devices)
             switch = f"replace the switch {new.device} ({new.rack} U{new.u}): {old.guid} by {new.guid}"
             return "device-changes", (switch, "its cables stay")
-        # Of each plug one pair of old and new cable. Only moved plugs leave a choice.
+        # of each plug one pair of old and new cable
         of_plugs = {find_plugs(pair): pair for pair in reversed(discrepancy.cables)}
         pairs: Sequence[CablePair] = tuple(of_plugs.values())[::-1]
-        if discrepancy.kind == "moved":
-            pairs = choose_plug_moves(pairs)
         steps = tuple(step for pair in pairs for step in self._steps(pair))
         if all(pair.observed is None for pair in discrepancy.cables):
             return "lay", steps
