@@ -12,7 +12,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 
 from assay.decide.plan.inputs import FleetRevision, find_spec_line
@@ -24,23 +23,17 @@ from assay.decide.plan.other_spec_changes import (
     select_pools,
 )
 from assay.decide.plan.policy_changes import UNCOMPARED_FIELDS, compare_values
-from assay.declare.problems import SECRET_NAME
 from assay.declare.repository.acting_files import dump_statements, list_text_lines, normalize_file
-from assay.declare.secret_detection import find_secret_shape
 from assay.model.specs.check_catalog import ANY_POOL, CheckDeclaration, Gates, PoolGate
 from assay.model.specs.known_issues import KnownIssue
-from assay.model.specs.schedules import FleetSchedule, find_next_slot
+from assay.model.specs.schedules import FleetSchedule
 from assay.model.text.lists import format_count, format_list
 
-COUNTED_SLOTS = 60
-"""How many runs of a cron decide how often it runs: a day of one that runs each 24 min, a year of a weekly one."""
-COUNTED_FROM = datetime(2026, 1, 5, tzinfo=UTC)
-ALIKE = 0.02  # relative: months and clock changes make two equal crons differ by less
 TIME_FIELDS = {"cron", "every_minutes"}
 
 
 def list_schedule_changes(before: FleetRevision, after: FleetRevision) -> Iterator[OtherChange]:
-    """Yield what runs from the merge on, no longer, more often, less often, or otherwise."""
+    """Yield what runs from the merge on, no longer, at other times, or otherwise."""
     was, will = dict(_list_schedules(before)), dict(_list_schedules(after))
     for key in sorted(was.keys() | will.keys()):
         old, new = was.get(key), will.get(key)
@@ -78,8 +71,7 @@ def _describe_schedule(
             yield f"{placed[0].does} {'begins to run' if new else 'no longer runs'} {_time(*placed)}", new is None
         return
     if _time(*old) != _time(*new):
-        often = _compare_times(old, new)
-        yield f"{new[0].does} runs {_time(*new)} instead of {_time(*old)}: {often}", often == "less often"
+        yield f"{new[0].does} runs {_time(*new)} instead of {_time(*old)}", False
     document = f"Schedules/{key[0]}"
     for difference in compare_values(after, old[0], new[0], document, {*UNCOMPARED_FIELDS, *TIME_FIELDS, "time_zone"}):
         yield f"{difference.path} {difference.old or 'none'} → {difference.new or 'none'}", False
@@ -89,25 +81,6 @@ def _time(schedule: FleetSchedule, zone: str) -> str:
     if schedule.every_minutes is not None:
         return f"every {schedule.every_minutes} min"
     return f"at `{schedule.cron}` ({zone})"
-
-
-def _compare_times(old: tuple[FleetSchedule, str], new: tuple[FleetSchedule, str]) -> str:
-    was, will = _interval(*old), _interval(*new)
-    if was is None or will is None:
-        return "at other times"
-    if abs(was - will) <= ALIKE * was:
-        return "as often, at other times"
-    return "more often" if will < was else "less often"
-
-
-def _interval(schedule: FleetSchedule, zone: str) -> timedelta | None:
-    """Return the mean time between two runs, None for a cron that never runs."""
-    if schedule.every_minutes is not None:
-        return timedelta(minutes=schedule.every_minutes)
-    first = at = find_next_slot(schedule, zone, COUNTED_FROM)
-    for _ in range(COUNTED_SLOTS):
-        at = find_next_slot(schedule, zone, at) if at else None
-    return (at - first) / COUNTED_SLOTS if at and first else None
 
 
 def list_gate_changes(before: FleetRevision, after: FleetRevision) -> Iterator[OtherChange]:
@@ -194,7 +167,6 @@ TOPICS: tuple[tuple[tuple[str, ...], ChangeTopic], ...] = (
     (("suites/", "conftest.py", "pytest.ini"), "suite"),
     (("specs/",), "spec"),
 )
-SHOWN_LINES, SHOWN_CHARACTERS = 4, 100
 
 
 def list_file_changes(
@@ -235,32 +207,21 @@ def _describe(path: str, old: bytes | None, new: bytes | None) -> tuple[str, int
     """Return what is said about a file, and the first line that is new (1 if none is)."""
     if new is None:
         return f"{path} is removed", 1
-    lines = _list_new_lines(old or b"", new)
-    shown = "".join(f"\n  {number}: {_format_line(text)}" for number, text in lines[:SHOWN_LINES])
-    more = f"\n  and {len(lines) - SHOWN_LINES} more" if len(lines) > SHOWN_LINES else ""
     if old is None:
         return f"{path} is new", 1
-    gone = len(_list_new_lines(new, old))
+    lines, gone = _list_new_lines(old, new), len(_list_new_lines(new, old))
     counts = [f"{format_count(count, 'line')} {word}" for count, word in ((len(lines), "new"), (gone, "gone")) if count]
-    first = lines[0][0] if lines else 1
-    return f"{path}: {', '.join(counts) or 'other comments, or the same lines in another order'}{shown}{more}", first
+    return f"{path}: {', '.join(counts) or 'the same lines in another order'}", lines[0] if lines else 1
 
 
-def _format_line(text: str) -> str:
-    """Return the begin of a line for people: no control characters, and nothing that may be a secret."""
-    if SECRET_NAME.search(text) or find_secret_shape(text):
-        return "(not shown: it may hold a secret)"
-    return replace_control_characters(text[:SHOWN_CHARACTERS])
-
-
-def _list_new_lines(old: bytes, new: bytes) -> list[tuple[int, str]]:
-    """Return number and text of the lines that occur in `new` more often than in `old`."""
+def _list_new_lines(old: bytes, new: bytes) -> list[int]:
+    """Return the numbers of the lines that occur in `new` more often than in `old`."""
     known = Counter(line for _, line in list_text_lines(old.decode("utf-8", "replace")))
     lines = []
     for number, line in list_text_lines(new.decode("utf-8", "replace")):
         known[line] -= 1
         if known[line] < 0:
-            lines.append((number, line))
+            lines.append(number)
     return lines
 
 
