@@ -50,6 +50,9 @@ def find_promises() -> list[tuple[str, str]]:
     for folder in POLICY_TEXTS:
         for file in sorted((ROOT / "specs" / folder).glob("*.yaml")):
             found |= dict.fromkeys(_place(file, _list_texts(yaml.safe_load(file.read_text(encoding="utf-8")))))
+    for file in sorted((ROOT / "specs/faults").glob("*.yaml")):
+        catalogue = yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
+        found |= dict.fromkeys(_place(file, list_customer_texts(catalogue)))
     for file in sorted((ROOT / CUSTOMER_CODE).rglob("*.py")):
         found |= dict.fromkeys(_place(file, _list_constants(ast.parse(file.read_text(encoding="utf-8")))))
     return list(found)
@@ -87,6 +90,16 @@ def _list_texts(part: Any) -> Iterator[str]:
             yield from _list_texts(below)
     elif isinstance(part, str) and " " in part:
         yield from split_sentences(" ".join(part.split()))
+
+
+def list_customer_texts(part: Any) -> Iterator[str]:
+    """Yield the sentences for customers of a catalogue of faults."""
+    if isinstance(part, dict):
+        for key, below in part.items():
+            yield from _list_texts(below) if key == "for_customers" else list_customer_texts(below)
+    elif isinstance(part, list):
+        for below in part:
+            yield from list_customer_texts(below)
 
 
 def _list_constants(tree: ast.Module) -> Iterator[str]:

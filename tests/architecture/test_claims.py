@@ -17,7 +17,7 @@ import yaml
 from assay.declare.check import RULE_MODULES
 from assay.declare.loader import load_fleet
 from assay.model.specs.credential_reference import CredentialReference
-from tests.architecture.claims import PROMISE, find_promises, read_words, split_page
+from tests.architecture.claims import PROMISE, find_promises, list_customer_texts, read_words, split_page
 from tests.architecture.test_documentation import list_written_pages
 from tests.architecture.test_numbers_in_words import NUMBERS
 from tests.support.places import ROOT
@@ -102,6 +102,11 @@ def test_a_planted_promise_is_found(text: str) -> None:
 )
 def test_what_promises_nothing_is_not_found(text: str) -> None:
     assert not PROMISE.search(text)
+
+
+def test_what_customers_read_of_a_fault_is_looked_at() -> None:
+    fault = {"gpu.x": {"summary": "It never ends.", "for_customers": {"happened": "Its jobs are told. All is well."}}}
+    assert list(list_customer_texts({"classes": fault})) == ["Its jobs are told.", "All is well."]
 
 
 def test_a_page_is_cut_into_sentences_and_cells() -> None:
