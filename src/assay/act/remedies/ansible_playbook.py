@@ -65,6 +65,8 @@ def run_playbook(
         event_handler=listener.handle_event,
         quiet=True,
     )
+    if "ANSIBLE_HOST_KEY_CHECKING" not in os.environ:
+        runner.config.env.pop("ANSIBLE_HOST_KEY_CHECKING", None)  # the runner turns it off; ansible.cfg decides
     runner.config.command = [sys.executable, "-m", playbook_environment.__name__, *runner.config.command]
     runner.config.job_timeout = deadline_s
     runner.config.pexpect_timeout = CANCEL_POLL_S  # how often the runner looks whether to cancel
