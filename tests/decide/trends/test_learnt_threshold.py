@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay.decide.trends.part_findings import PartSearch
+from assay.decide.trends.change_warnings import SeriesCount
+from assay.decide.trends.part_findings import NEVER, PartSearch
+from assay.decide.trends.trend_answer import TrendAnswer
+from assay.decide.trends.warning_record import ClosedWarning, FailuresSeen, judge_record
 from assay.model.specs.trend_rules import ChangeDetector
 
 WEEKS = 12
@@ -17,13 +20,21 @@ def learn(
     nodes: int = 1000,
     racks: tuple[str, ...] = (),
     failed: int = 0,
+    standing: int = 0,
+    today: int = 0,
     budget: float = 0.1,
 ) -> tuple[float, bool]:
-    """Return the threshold by the highest score that each part of 1,000 had in the last four weeks."""
-    search = PartSearch(0, range(weeks), ChangeDetector(alarms_per_1000_node_days=budget), False, {})
-    past, healthy = np.zeros((weeks, nodes)), np.arange(nodes) >= failed
+    """Return the threshold by the highest score that each part of 1,000 had in the last four weeks.
+
+    `failed`: so many of the first ones failed; `standing`: so many of the first ones are still as high.
+    """
+    search = PartSearch(
+        today, [-7 * week for week in range(1, weeks + 1)], ChangeDetector(alarms_per_1000_node_days=budget), False, {}
+    )
+    past, failed_on = np.zeros((weeks, nodes)), np.where(np.arange(nodes) < failed, -20, NEVER)
     past[:1, : len(scores)] = scores
-    return search._learn(past, healthy, racks or ("",) * nodes, nodes)
+    is_false = search._find_false(failed_on, np.arange(nodes) < standing)
+    return search._learn(past * is_false, racks or ("",) * nodes, nodes)
 
 
 def test_the_budget_says_how_many_alarms_there_may_be() -> None:
@@ -50,3 +61,34 @@ def test_only_healthy_parts_teach_it_and_a_rack_that_moves_as_a_whole_is_one_ala
     assert learn(*scores, failed=3)[0] == pytest.approx(scores[11] + np.log10(9 / 8.4))
     racks = ("r1",) * 5 + tuple(f"q{number}" for number in range(995))
     assert learn(*scores, racks=racks)[0] == pytest.approx(scores[12] + np.log10(9 / 8.4))
+
+
+def test_what_stands_today_teaches_nothing_until_its_thirty_days_are_over() -> None:
+    scores = tuple(10 - number / 4 for number in range(20))
+    assert learn(*scores, standing=3)[0] == pytest.approx(scores[11] + np.log10(9 / 8.4)), "they may fail yet"
+    late = learn(*scores, standing=3, today=24)[0]
+    assert late == pytest.approx(scores[8] + np.log10(9 / 8.4)), "nothing followed: these were false alarms"
+
+
+@pytest.mark.parametrize(
+    ("false_rate", "is_learned", "told"),
+    [
+        (0.15, True, "0.15 false alarms per 1,000 nodes and day: the budget of 0.1 cannot be kept here"),
+        (0.05, True, "0.05 false alarms per 1,000 nodes and day, within the budget of 0.1"),
+        (0.05, False, "The past is too short to tell how often this is right"),
+        (None, True, "The past is too short to tell how often this is right"),
+    ],
+)
+def test_each_answer_says_how_good_its_past_was_and_whether_the_budget_is_kept(
+    false_rate: float | None, is_learned: bool, told: str
+) -> None:
+    outcomes = ("right", "right", "right", "wrong")
+    record = judge_record(
+        [ClosedWarning("change", None, 9.0, outcome) for outcome in outcomes], FailuresSeen(0, 0, 4, 3)
+    )
+    answer = TrendAnswer(SeriesCount(9), 4.3, is_learned, [], [], record, false_rate, 0.0, ChangeDetector())
+    because = answer.make_rule().because
+    assert told in because
+    assert (
+        "4 warnings ended, 3 right (precision 0.75" in because and "75% of the failures were foreseen" in because
+    ) == (is_learned and false_rate is not None)

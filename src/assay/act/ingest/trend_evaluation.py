@@ -138,23 +138,18 @@ def make_opening_entries(
             )
 
 
-def read_dated_answer(file: Path) -> dict[str, Any]:
-    """Return a JSON object with its time in `at` (ISO 8601), empty where there is none or it cannot be read."""
-    try:
-        known = json.loads(file.read_bytes())
-        parse_time(known["at"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return dict(known)
-
-
 ANSWER_FILE = Path("trends") / "answer.json"
 """In the folder of reports."""
 
 
 def read_answer(reports: Path) -> dict[str, Any]:
-    """Return the last answer, empty where there is none or it cannot be read."""
-    return read_dated_answer(reports / ANSWER_FILE)
+    """Return the last answer with its time in `at` (ISO 8601), empty where there is none or it cannot be read."""
+    try:
+        known = json.loads((reports / ANSWER_FILE).read_bytes())
+        parse_time(known["at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return dict(known)
 
 
 _OUTCOME_ORDER = ("right", "wrong", "overtaken", "cannot tell")
@@ -217,7 +212,7 @@ def _read(context: ControllerContext, rules: TrendRules, now: datetime, left_out
     with open_fleet_tables(home, context.ledger, now, left_out) as database:
         name_feeds_and_switches(database, context.fleet.nodes.values(), find_node_leaves(context.fleet))
         history = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS))
-        answer = find_trends(database, now, rules.change, history.ended)
+        answer = find_trends(database, now, rules.change)
         courses = read_courses(database, answer.warnings, int(now.timestamp() // DAY_S))
         fates = read_part_fates(context, database, rules, history.open, now)
     return _HistoryAnswer(answer, courses, fates)
@@ -233,7 +228,7 @@ def _record(
     for warning in history.open:
         if closed := close_warning(warning, rules.rules.get(warning.content.rule), fates, now):
             closings.append((warning, closed))
-    ended = {warning.content.warning: replace(warning, closed=closed, closed_at=now) for warning, closed in closings}
+    ended = {warning.content.warning: replace(warning, closed=closed) for warning, closed in closings}
     warnings = tuple(ended.get(warning.content.warning, warning) for warning in history.warnings)
     history = replace(history, warnings=warnings)
     records, unearned = dict[str, RuleRecord](), list[TrendDemotedEntry]()

@@ -145,7 +145,7 @@ def trends(
         with open_tables(files, moment, refused) if measurements else _open(fleet, moment, left_out) as database:
             history = read_history(own, moment)
             known, records = read_rule_records(own, moment, history)
-            answer = find_trends(database, moment, known.change, history.ended, recognise_counters=own is None)
+            answer = find_trends(database, moment, known.change, recognise_counters=own is None)
             courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
         return TrendReport(moment, answer, advise(known, records, answer.warnings), records, courses, unread, refused)
 
@@ -199,6 +199,7 @@ def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Ite
     known = f"{series.judged} series of {series.parts} parts compared; cannot tell: {lacking}"
     if not advised:
         yield f"Nothing gets worse: {known}"
+        yield answer.make_rule().because
         return
     yield f"Getting worse: {answer.parts} parts; {known}"
     groups: dict[str, list[AdvisedWarning]] = defaultdict(list)
@@ -217,6 +218,7 @@ def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Ite
             yield f"  {_format_advice(some[0])}"
     basis = "of the fleet's own history" if answer.is_learned else "by default, as the history is short"
     yield f"A part is named above evidence {answer.threshold:.1f}, {basis}"
+    yield answer.make_rule().because
 
 
 def _format_advice(advice: AdvisedWarning) -> str:

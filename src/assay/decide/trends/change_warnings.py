@@ -9,19 +9,8 @@ from assay.decide.trends.days import RATE_DAYS
 from assay.decide.trends.fleet_tables import SHARED_TRAITS
 from assay.decide.trends.warning_record import ForecastFactors
 
-Statistic = Literal["change", "creep", "level", "rate", "week", "fortnight", "month", "rise", "total"]
+Statistic = Literal["change", "creep", "level", "rate", "fortnight", "total"]
 """What told it: the first three are of gauges, the others of counters."""
-_TIMES: dict[Statistic, str] = {
-    "change": "within two months",
-    "creep": "within most of a year",
-    "rate": "within two months",
-    "week": "within two months",
-    "fortnight": "within two months",
-    "month": "within two months",
-    "rise": "within two months",
-}
-
-
 OF_A_DAY = "/d"
 """Ends the unit of a growth."""
 
@@ -133,8 +122,9 @@ class ChangeWarning:
         """Return the reason, in a sentence."""
         score, peers = self.score, self.score.peers - 1
         own, recent = _format(score.own), f"{_format(score.recent)} {score.unit}".rstrip()
-        if (time := _TIMES.get(score.statistic)) is None:
+        if score.statistic in ("level", "total"):
             return f"{score.name} stands at {recent}, while {peers} peers stand at {own}{self._tell_days()}"
+        time = "within most of a year" if score.statistic == "creep" else "within two months"
         compared = f"{peers} peers moved by {_format(score.peers_change)}"
         return f"{score.name} went from {own} to {recent} {time}, while {compared}{self._tell_days()}"
 

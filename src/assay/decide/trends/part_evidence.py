@@ -1,9 +1,9 @@
 """How unlikely a part looks among its peers: plain statistics of one measurement, each against its own past tail.
 
 Gauges: a change in two months, a creep in most of a year, the level among peers. The median of peers is taken off each
-day, so seasons and steps by new firmware go. Counters, which only grow between resets: their growth in a day, a week,
-two weeks and a month, what that is more than before, and the count itself. A statistic counts as evidence by what
-healthy parts of past weeks reached, so a measurement with a heavy tail takes nothing from the others.
+day, so seasons and steps by new firmware go. Counters, which only grow between resets: their usual growth in a day of
+the last week, their growth in two weeks, and the count itself. A statistic counts as evidence by what healthy parts of
+past weeks reached, so a measurement with a heavy tail takes nothing from the others.
 """
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ USUAL_WEIGHT, USUAL_TAIL_SCALE = 10, 0.6
 LEAST_LOSS = 0.1
 LEAST_SPAN = 60
 """Days that the long past must span: less of it may be one season."""
-FAR, TOP_SHARE = 8.0, 0.01
-"""Parts that are this far today, and the first hundredth, teach no tail what is healthy."""
+FAR = 8.0
+FIRST_SHARE = 0.001
+"""Parts whose gauges moved this far teach no tail what is healthy. Of counters, the first of today do not for a month:
+what still stands then, and has not failed, is healthy."""
 
 
 def find_middle(values: Floats, least: int = 1, near: Floats | None = None) -> Floats:
@@ -79,10 +81,16 @@ def subtract_peers(grid: Grid, is_first: NDArray[np.bool_]) -> Floats:
 
 
 def is_counter(grid: Grid, is_limited: bool) -> bool:
-    """Whether a measurement only grows between resets. What has a limit and never falls is wear: its level counts."""
+    """Whether a measurement only grows between resets, or counts what most parts have none of, as bad sectors.
+
+    What has a limit and never falls is wear: its level counts.
+    """
     before, _ = _look_around(grid.values)
     rises, falls = int((grid.values > before).sum()), int((grid.values < before).sum())
-    return rises >= LEAST_RISES and rises >= RISES_PER_FALL * falls and (falls > 0 or not is_limited)
+    known = grid.values[np.isfinite(grid.values)]
+    is_rare = len(known) > 0 and np.median(known) == 0 and known.min() == 0 and bool((known % 1 == 0).all())
+    is_growing = rises >= LEAST_RISES and (rises >= RISES_PER_FALL * falls or is_rare)
+    return is_growing and (falls > 0 or not is_limited)
 
 
 def _look_around(values: Floats) -> tuple[Floats, Floats]:
@@ -162,16 +170,10 @@ class Course:
 
     def _count(self, day: int) -> Scores:
         growth, total = self.apart, fill_forward(self.grid.values)[:, self.grid.find(day)]
-        own = self.cut(growth, day, 90, 15)
-        usual = np.nansum(own, axis=1) / np.maximum(1, np.isfinite(own).sum(axis=1))
-        is_known = np.isfinite(own).sum(axis=1) >= LEAST_OWN
-        sums = {days: np.nansum(self.cut(growth, day, days - 1, 0), axis=1) for days in (7, 14, 30)}
+        is_known = np.isfinite(self.cut(growth, day, 90, 15)).sum(axis=1) >= LEAST_OWN
         scores: Scores = {
             "rate": find_middle(self.cut(growth, day, RECENT_DAYS - 1, 0), LEAST_RECENT),
-            "week": np.log1p(sums[7]),
-            "fortnight": np.log1p(sums[14]),
-            "month": np.log1p(sums[30]),
-            "rise": np.log1p(sums[14]) - np.log1p(14 * usual),
+            "fortnight": np.log1p(np.nansum(self.cut(growth, day, MONTHLY_DAYS - 1, 0), axis=1)),
             "total": np.log1p(np.maximum(total, 0) / self.scale),
         }
         return {name: np.where(is_known, values, np.nan) for name, values in scores.items()}
@@ -260,11 +262,12 @@ def find_evidence(
     orient: Callable[[Floats, bool], Floats],
     healthy: NDArray[np.bool_],
     is_drawn: NDArray[np.bool_],
+    is_over: NDArray[np.bool_],
 ) -> Evidence:
     """Return the evidence of today's scores, and of those of past days, which are of the drawn rows.
 
     `orient` makes scores positive where they are worse, of all rows or of the past. `healthy`: which of the drawn rows
-    have not failed.
+    have not failed. `is_over`: of which past days nobody waits any more what follows.
     """
     names = list(today)
     of_today, of_past = [], []
@@ -273,8 +276,9 @@ def find_evidence(
         before = np.array([orient(scores[name], True) for scores in past]).reshape(len(past), int(is_drawn.sum()))
         if name == "creep" and not np.isfinite(before).any(axis=1).all():
             now, before = np.full_like(now, np.nan), np.full_like(before, np.nan)  # it may be the season of the year
-        taught = before[:, healthy & ~_find_suspects(name, now[is_drawn])]
-        tail = learn_tail(taught.ravel())
+        suspects = _find_suspects(name, now[is_drawn])
+        teaches = healthy & (~suspects if name in GAUGES else ~suspects | is_over[:, None])
+        tail = learn_tail(before[np.broadcast_to(teaches, before.shape)])
         of_today.append(tail.weigh(now))
         of_past.append(tail.weigh(before))
     strongest, past_strongest = np.argmax(of_today, axis=0), np.argmax(of_past, axis=0)
@@ -288,10 +292,10 @@ def find_evidence(
 
 
 def _find_suspects(name: Statistic, scores: Floats) -> NDArray[np.bool_]:
-    """Return which rows teach no tail: those that are high today. A level that was always high is no suspect."""
+    """Return which rows are high today. A level that was always high is no suspect."""
     known = scores[np.isfinite(scores)]
     if not len(known) or name == "level":
         return np.zeros(len(scores), bool)
-    first = np.sort(known)[-max(1, int(TOP_SHARE * len(known)))]
-    suspects: NDArray[np.bool_] = scores >= (max(FAR, 0.0) if name in GAUGES else first)
+    first = np.sort(known)[-min(len(known), max(1, int(FIRST_SHARE * len(known))))]
+    suspects: NDArray[np.bool_] = scores >= (FAR if name in GAUGES else first)
     return suspects & (scores > 0)

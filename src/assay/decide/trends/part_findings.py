@@ -1,6 +1,6 @@
 """Which parts get worse: the evidence of all measurements of a part, against what healthy parts of past weeks reached.
 
-A part's evidence is its strongest one, and what others have beyond 2.5: one healthy part in 300 has as much by chance.
+A part's evidence is its strongest one, and what others have beyond 1.5: one healthy part in 32 has as much by chance.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ USUAL_THRESHOLD, LEAST_THRESHOLD, MOST_THRESHOLD = 4.3, 4.3, 12.0
 """4.3: eight deviations by the usual tail. It holds while the history is too short to tell."""
 LEAST_WEEKS, BLOCK_WEEKS, LEAST_RANK = 3, 4, 4
 """An alarm lasts about four weeks. The fifth alarm of the past, and not the first, tells how often they come."""
-KEPT, ADDS = 3.0, 2.5
+KEPT, ADDS = 2.5, 1.5
+NEVER = 1_000_000
 _HELD = """
 SELECT p.place, serial, rack, position, pdu, switch, batch, sku, firmware, driver
 FROM intervals i JOIN places p ON p.key = i.place
@@ -105,7 +106,9 @@ class PartSearch:
             return self._find(parts, every, held)
 
     def _find(self, parts: Parts, every: Iterator[Measured], held: Mapping[int, tuple[str, Traits]]) -> PartFindings:
-        size, failed = len(parts.names), np.array([part in self.failed for part in parts.names], bool)
+        size = len(parts.names)
+        failed_on = np.array([min(self.failed.get(part, [NEVER])) for part in parts.names])
+        failed = failed_on < NEVER
         best, extra = np.zeros(size), np.zeros(size)
         past_best, past_extra = np.zeros((len(self.weeks), size)), np.zeros((len(self.weeks), size))
         counts, judged_parts = Counter[str](), np.zeros(size, bool)
@@ -129,7 +132,10 @@ class PartSearch:
         past = past_best + past_extra - np.maximum(past_best - ADDS, 0)
         racks = [held[place][1][0] if place in held else "" for place in range(size)]
         drawn_nodes = len({int(node) for node in parts.node_of[parts.drawn]})
-        threshold, is_learned = self._learn(past, parts.drawn & ~failed & (today < LEAST_THRESHOLD), racks, drawn_nodes)
+        crossings = ([find_crossing(days, 0) or NEVER for days in self.beyond.get(part, ())] for part in parts.names)
+        crossed = np.array([min(some, default=NEVER) for some in crossings])
+        is_false = self._find_false(np.minimum(failed_on, crossed), today >= LEAST_THRESHOLD)
+        threshold, is_learned = self._learn(past * is_false * parts.drawn, racks, drawn_nodes)
         series = SeriesCount(**counts, parts=int(judged_parts.sum()), nodes=parts.nodes)
         named = self._name(today, threshold, self.today)
         drawn = frozenset(part for part, is_drawn in zip(parts.names, parts.drawn, strict=True) if is_drawn)
@@ -168,7 +174,7 @@ class PartSearch:
 
         today, before = recent.score(self.today, least), [past.score(week, least) for week in self.weeks]
         return (recent, past), find_evidence(
-            today, before, orient, ~failed[measured.rows[measured.is_drawn]], measured.is_drawn
+            today, before, orient, ~failed[measured.rows[measured.is_drawn]], measured.is_drawn, self.is_over
         )
 
     def _count(self, measured: Measured, evidence: Evidence, counts: Counter[str], judged: NDArray[np.bool_]) -> None:
@@ -243,8 +249,18 @@ class PartSearch:
             days = measured.past.days[columns][is_beyond[row]]
             self.beyond.setdefault(part, []).append([int(day) for day in days if day < self.today])
 
-    def _learn(self, past: Floats, healthy: NDArray[np.bool_], racks: Sequence[str], nodes: int) -> tuple[float, bool]:
-        """Return the evidence above which healthy parts cost the budget in the past, and whether history told it."""
+    @property
+    def is_over(self) -> NDArray[np.bool_]:
+        """Which weeks are so long ago that what was named then has failed, or was wrong."""
+        return np.array(self.weeks, int) + HORIZON_DAYS <= self.today
+
+    def _find_false(self, failed_on: NDArray[np.int64], is_high: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return, week by week, whose evidence was false: nothing followed in time; before its end, it is low again."""
+        weeks = np.array(self.weeks, int).reshape(-1, 1)
+        return (failed_on > weeks + HORIZON_DAYS) & (self.is_over[:, None] | ((failed_on == NEVER) & ~is_high))
+
+    def _learn(self, past: Floats, racks: Sequence[str], nodes: int) -> tuple[float, bool]:
+        """Return the evidence above which false ones of the `past` cost the budget, and whether history told it."""
         if len(self.weeks) < LEAST_WEEKS:
             return USUAL_THRESHOLD, False
         expected = self.settings.alarms_per_1000_node_days * nodes / 1000 * 7 * len(self.weeks)
@@ -252,7 +268,7 @@ class PartSearch:
         for start in range(0, len(self.weeks), BLOCK_WEEKS):
             most = past[start : start + BLOCK_WEEKS].max(axis=0)
             by_rack: dict[str, float] = {}  # a rack that moves as a whole is one alarm
-            for place in np.flatnonzero(healthy & (most > ADDS)):
+            for place in np.flatnonzero(most > ADDS):
                 rack = racks[int(place)] or f"/{place}"
                 by_rack[rack] = max(by_rack.get(rack, 0.0), float(most[place]))
             alarms += by_rack.values()
@@ -272,11 +288,9 @@ class PartSearch:
         for candidate in own:
             strongest[candidate.place] = max(strongest.get(candidate.place, 0.0), candidate.score.evidence)
         named = [
-            candidate for candidate in own if candidate.score.evidence >= min(threshold, strongest[candidate.place])
-        ]
-        named = [
             candidate._replace(score=candidate.score._replace(part_evidence=float(evidence[candidate.place])))
-            for candidate in named
+            for candidate in own
+            if candidate.score.evidence >= min(threshold, strongest[candidate.place])
         ]
         return sorted(
             named,
@@ -349,7 +363,7 @@ def _measure(course: Course, day: int, statistic: Statistic) -> tuple[Floats, Fl
     """Return what was usual, what is now, and how far that is apart from the peers, of all rows."""
     values, apart = course.grid.values, course.apart
     if course.is_counter:
-        days = {"month": 30, "fortnight": 14, "rise": 14}.get(statistic, RECENT_DAYS)
+        days = MONTHLY_DAYS if statistic == "fortnight" else RECENT_DAYS
         own, recent = (
             np.nan_to_num(np.nanmean(np.c_[cut, np.full(len(cut), np.nan)], axis=1))
             for cut in (course.cut(apart, day, OWN_FROM, OWN_TO), course.cut(apart, day, days - 1, 0))

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from assay.decide.trends.change_warnings import OF_A_DAY, ChangeWarning, Forecast, SeriesCount
-from assay.decide.trends.days import DAY_0, DAY_S, HORIZON_DAYS, list_weeks
+from assay.decide.trends.days import DAY_0, DAY_S, HORIZON_DAYS, LOOK_BACK_WEEKS, list_weeks
 from assay.decide.trends.fleet_tables import make_intervals
 from assay.decide.trends.measurement_tables import RefusedRows
 from assay.decide.trends.shared_groups import name_shared_groups
 from assay.decide.trends.warning_answers import PastRecord, PastRuleAnswer, RuleRecord, SharedGroup, TrendsAnswer
 from assay.decide.trends.warning_record import (
     RULE,
-    ClosedWarning,
     close_warnings,
     count_failures,
     judge_record,
-    learn_factors,
     learn_past_factors,
     mark_new,
 )
@@ -79,20 +77,34 @@ class TrendAnswer:
             false_per_1000_node_days=None if self.false_rate is None else round(self.false_rate, 4),
             series=self.series.judged,
             warnings=len(self.warnings),
+            because=self._describe_past(),
         )
+
+    def _describe_past(self) -> str:
+        """Return how good such warnings were here, and whether the budget of false alarms is kept."""
+        record, budget = self.record, self.settings.alarms_per_1000_node_days
+        if self.false_rate is None or not self.is_learned:
+            return f"The past is too short to tell how often this is right, and whether {budget:g} false alarms suffice"
+        named = f"In {LOOK_BACK_WEEKS} weeks before, {record.right + record.wrong} warnings ended, {record.right} right"
+        if record.precision_interval:
+            low, high = record.precision_interval
+            named += f" (precision {record.precision:.2f}, {low:.2f} to {high:.2f})"
+        if record.recall_of_all is not None:
+            named += f", and {record.recall_of_all:.0%} of the failures were foreseen"
+        kept = f": the budget of {budget:g} cannot be kept here"
+        kept = kept if self.false_rate > budget else f", within the budget of {budget:g}"
+        return f"{named}; {self.false_rate:.2g} false alarms per 1,000 nodes and day{kept}"
 
 
 def find_trends(
     database: DuckDBPyConnection,
     as_of: datetime,
     settings: ChangeDetector | None = None,
-    closed: Iterable[ClosedWarning] = (),
     recognise_counters: bool = False,
 ) -> TrendAnswer:
     """Return what gets worse by the tables of a database, see `open_tables`. Raises AssayError without any rows.
 
-    `closed`: warnings of the ledger that have ended. Forecasts learn from what past weeks would have said, or if that
-    is too little, from these. `recognise_counters`: by their values, not only by their declared names.
+    `recognise_counters`: by their values, not only by their declared names.
     """
     # numpy costs more to load than most commands take.
     from assay.decide.trends.part_findings import PartSearch, list_failure_days
@@ -110,7 +122,7 @@ def find_trends(
     closings = close_warnings(past, failed, today)
     drawn = {part: days for part, days in failed.items() if part in findings.drawn}
     record = judge_record(closings, count_failures(past, drawn, findings.beyond, min(weeks, default=today)))
-    factors = learn_past_factors(past, failed) or learn_factors(closed)
+    factors = learn_past_factors(past, failed)
     warnings = [
         ChangeWarning(score, None if score.days_left is None else Forecast(score.days_left)).forecast_by(factors)
         for score in findings.scores

@@ -145,6 +145,8 @@ class PastRuleAnswer(PastRecord):
     """How many series of values were judged."""
     warnings: int
     """How many warn now."""
+    because: str
+    """The past in a sentence, and whether the permitted false alarms were kept."""
 
 
 @fact

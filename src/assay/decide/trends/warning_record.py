@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from assay.decide.trends.days import HORIZON_DAYS
 from assay.decide.trends.warning_answers import PastRecord
-from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry, WarningOutcome
+from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import parse_time
 
@@ -120,12 +120,6 @@ def _divide(part: int, whole: int) -> float | None:
 
 
 TREND_ENTRY_KINDS = (TrendWarnedEntry.kind, TrendClosedEntry.kind, TrendDemotedEntry.kind)
-_OUTCOMES: dict[WarningOutcome, Outcome] = {
-    "right": "right",
-    "wrong": "wrong",
-    "overtaken": "cannot_tell",
-    "cannot tell": "cannot_tell",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +130,6 @@ class TrendWarning:
     at: datetime
     content: TrendWarnedEntry
     closed: TrendClosedEntry | None = None
-    closed_at: datetime | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -157,20 +150,6 @@ class WarningHistory:
         """Return the warnings of which nobody knows yet what comes of them."""
         return [warning for warning in self.warnings if warning.closed is None]
 
-    @property
-    def ended(self) -> list[ClosedWarning]:
-        """Return the forecasts of the warnings that have ended, and what came of them."""
-        return [
-            ClosedWarning(
-                warning.content.rule,
-                warning.content.rate_days,
-                warning.closed.lead_days,
-                _OUTCOMES[warning.closed.outcome],
-            )
-            for warning in self.warnings
-            if warning.closed
-        ]
-
 
 def read_warning_history(entries: Iterable[LedgerEntry]) -> WarningHistory:
     """Return the warnings of the ledger's entries of `TREND_ENTRY_KINDS`; others say nothing."""
@@ -184,7 +163,7 @@ def read_warning_history(entries: Iterable[LedgerEntry]) -> WarningHistory:
             case TrendClosedEntry.kind:
                 closed = TrendClosedEntry.read(entry)
                 if (known := warnings.get(closed.warning)) and known.closed is None:
-                    warnings[closed.warning] = replace(known, closed=closed, closed_at=parse_time(entry.at))
+                    warnings[closed.warning] = replace(known, closed=closed)
             case TrendDemotedEntry.kind:
                 demoted = TrendDemotedEntry.read(entry)
                 demotions[demoted.rule, demoted.revision] = demoted.reason
