@@ -36,6 +36,7 @@ from bench import (
     starting,
     sync,
     trend_cost,
+    trend_disks,
     trends,
     viewers,
     week,
@@ -44,6 +45,7 @@ from bench.measurement import Measurement
 
 PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "trends": trends.measurements,
+    "trend-disks": trend_disks.measurements,
     "collectives": collectives.measurements,
     "congestion": congestion.measurements,
     "burn-in": burn_in.measurements,

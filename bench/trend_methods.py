@@ -27,7 +27,7 @@ def find_gauges(world: World) -> Floats:
     """Return the values of each day apart from those with the same firmware; of counters their growth in a day."""
     values = world.values.copy()
     for counter in world.counters:
-        grown = np.diff(_fill(values[:, counter]), axis=1, prepend=np.nan)
+        grown = np.diff(fill_days(values[:, counter]), axis=1, prepend=np.nan)
         values[:, counter] = np.where(np.isfinite(values[:, counter]) & (grown >= 0), grown, np.nan)
     for node, day in world.repairs:
         values[node, list(world.counters), day] = np.nan
@@ -148,7 +148,8 @@ def has_scikit_learn() -> bool:
     return find_spec("sklearn") is not None
 
 
-def _fill(values: Floats) -> Floats:
+def fill_days(values: Floats) -> Floats:
+    """Return each value, or where there is none the last one before."""
     column = np.maximum.accumulate(np.where(np.isfinite(values), np.arange(values.shape[1])[None, :], 0), axis=1)
     return np.asarray(np.take_along_axis(values, column, axis=1))
 
