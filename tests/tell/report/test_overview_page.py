@@ -155,19 +155,17 @@ def test_nothing_broke_is_said_too(runs):
     assert "1 fixed" in text(render_overview(one))
 
 
-def test_known_issues_and_checks_on_trial_stand_apart(runs):
-    known = runs.outcome("n0003", verdict="fail", known="https://example.net/issues/41")
-    runs.run(0, known, runs.outcome("n0004", MEMORY, verdict="fail", observed=True), runs.outcome("n0005"))
+def test_known_issues_and_checks_on_trial_are_no_failures(runs):
+    runs.run(
+        0,
+        runs.outcome("n0003", verdict="fail", known="https://example.net/issues/41"),
+        runs.outcome("n0004", MEMORY, verdict="fail", observed=True),
+    )
     one = runs.overview()
+    page = render_overview(one)
+    assert not one.broke
     assert headline(one) == "Nothing fails in the first run"
-    page = text(render_overview(one))
-    assert "https://example.net/issues/41 temperatures 1 place" in page
-    assert "memory_size fails on 1 of 1 place" in page
-
-
-def test_an_issue_s_link_that_is_no_https_address_is_no_link(runs):
-    runs.run(0, runs.outcome("n0003", verdict="fail", known="javascript:alert(1)"))
-    assert 'href="javascript' not in render_overview(runs.overview())
+    assert {"n0003: 1 excused", "n0004: 1 excused"} <= {*re.findall(r"n\d{4}: 1 excused", page)}
 
 
 def test_nodes_that_nobody_judged_for_long_are_told(runs):

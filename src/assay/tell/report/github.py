@@ -1,4 +1,4 @@
-"""Writes GitHub's workflow commands: annotations at the lines of files."""
+"""Formats GitHub's workflow commands: an annotation at a line of a file."""
 
 from __future__ import annotations
 

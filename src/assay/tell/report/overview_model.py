@@ -1,4 +1,4 @@
-"""The content of the overview: this week, new incidents, what cannot be judged, excused checks, stale nodes."""
+"""The content of the overview: this week, new incidents, what cannot be judged, stale nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from assay.decide.state.fleet_snapshot import NodeTraits
 from assay.decide.state.node_state import NodeState
 from assay.model.fleet import Fleet
-from assay.model.outcome import read_part, read_whole
+from assay.model.outcome import read_part
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_time
 from assay.tell.report.failure_cards import (
@@ -31,7 +31,6 @@ from assay.tell.report.latest_outcomes import (
     ON_TRIAL_PASSING,
     PASSING,
     UNKNOWN,
-    AbnormalOutcome,
     HolderStatus,
     LatestOutcomes,
     ReportedRun,
@@ -74,16 +73,10 @@ class HolderSummary:
     waiting: int = 0
     stale: int = 0
 
-
-@dataclass(frozen=True, slots=True)
-class ExcusedChecks:
-    """Outcomes that a known issue (`excuse` is its link) or the stage of a check (`excuse` is the check) excuses."""
-
-    excuse: str
-    checks: tuple[str, ...]
-    holders: tuple[str, ...]
-    reason: str
-    judged: int = 0
+    @property
+    def is_ill(self) -> bool:
+        """Whether any check fails or cannot be judged."""
+        return self.failing + self.unknown > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +98,6 @@ class FleetOverview:
     still_cards: tuple[FailureCard, ...]
     still_unknown_cards: tuple[FailureCard, ...]
     holders: tuple[HolderSummary, ...]
-    known: tuple[ExcusedChecks, ...]
-    on_trial: tuple[ExcusedChecks, ...]
     week: FleetWeek
     waiting: tuple[StatusChange, ...] = ()
     rollout: str = ""
@@ -151,7 +142,7 @@ def build_overview(
     lost = tuple(change for change in changed if change.lost)
     rest = list(find_unchanged(latest, (*broke, *lost)))
     still, waiting = list(rollout.select_rest(rest)), tuple(filter(rollout.explains, rest))
-    holders, incidents, excused = _summarise_holders(fleet, latest, (*broke, *lost), waiting, states)
+    holders, incidents = _summarise_holders(fleet, latest, (*broke, *lost), waiting, states)
     known_before = {name_outcome(change.check, change.subject) for change in still if change.now == FAILING}
     start = format_time(datetime.fromtimestamp(since.at, UTC)) if len(runs) > 1 else ""
     new = [each for each in incidents if not _was_there(each, known_before, start)]
@@ -172,8 +163,6 @@ def build_overview(
         still_cards=tuple(make_incident_cards(fleet, old, traits)),
         still_unknown_cards=tuple(make_unknown_cards(fleet, _drop_explained(still_unknown, incidents))),
         holders=tuple(holders),
-        known=tuple(_group_excused(excused, KNOWN)),
-        on_trial=tuple(_list_on_trial(latest, excused)),
         week=build_fleet_week(fleet, states, tickets, now or datetime.fromtimestamp(runs[-1].at, UTC)),
         waiting=waiting,
         rollout=rollout.rollout,
@@ -200,22 +189,21 @@ def _summarise_holders(
     new: Iterable[StatusChange],
     waiting: Iterable[StatusChange],
     states: Mapping[str, NodeState],
-) -> tuple[list[HolderSummary], list[IncidentMember], list[AbnormalOutcome]]:
-    """Return the summaries of all nodes, then of racks and fabrics, their incidents, and the excused outcomes."""
+) -> tuple[list[HolderSummary], list[IncidentMember]]:
+    """Return the summaries of all nodes, then of racks and fabrics, and their incidents."""
     new_counts, waits = Counter(change.holder for change in new), defaultdict[str, set[tuple[str, str]]](set)
     for change in waiting:
         waits[change.holder].add((change.check, change.subject))
-    judged, excused, incidents = dict[str, HolderSummary](), list[AbnormalOutcome](), list[IncidentMember]()
+    judged, incidents = dict[str, HolderSummary](), list[IncidentMember]()
     catalog = find_catalog(fleet)
     for holder in latest.read_holders():
         incidents += find_incidents(catalog, holder, states.get(holder.name), waits[holder.name])
         judged[holder.name] = _summarise_holder(fleet, holder, new_counts[holder.name], waits[holder.name])
-        excused += [outcome for outcome in holder.abnormal if outcome.status in (KNOWN, ON_TRIAL)]
     nodes = [
         judged.pop(node.name, HolderSummary(node.name, node.name, node=True, pool=node.pool, rack=node.rack))
         for node in fleet.nodes.values()
     ]
-    return [*nodes, *judged.values()], incidents, excused
+    return [*nodes, *judged.values()], incidents
 
 
 def _summarise_holder(
@@ -246,33 +234,6 @@ def _summarise_holder(
         waiting=len(waits),
         stale=holder.stale,
     )
-
-
-def _group_excused(excused: Iterable[AbnormalOutcome], status: int) -> list[ExcusedChecks]:
-    """Return the excused outcomes of a status, by issue if they are known, else by check; the widest first."""
-    groups: dict[str, list[AbnormalOutcome]] = defaultdict(list)
-    for outcome in excused:
-        if outcome.status == status:
-            groups[outcome.known if status == KNOWN else outcome.check].append(outcome)
-    checks_by_cause = []
-    for cause, outcomes in groups.items():
-        checks = dict.fromkeys(outcome.check for outcome in outcomes)
-        holders = dict.fromkeys(read_whole(outcome.subject).rpartition("/")[2] for outcome in outcomes)
-        checks_by_cause.append(ExcusedChecks(cause, tuple(checks), tuple(holders), outcomes[0].reason))
-    return sorted(checks_by_cause, key=lambda group: (-len(group.holders), group.excuse))
-
-
-def _list_on_trial(latest: LatestOutcomes, excused: Iterable[AbnormalOutcome]) -> list[ExcusedChecks]:
-    """Return every check at stage `observe`, also those that never fail: these can be promoted."""
-    failing = {group.excuse: group for group in _group_excused(excused, ON_TRIAL)}
-    query = """SELECT c.name, count(DISTINCT s.holder) FROM state o JOIN check_ c ON c.id = o.check_
-      JOIN subject s ON s.id = o.subject WHERE o.stands IN (?, ?) GROUP BY c.name ORDER BY c.name"""
-    on_trial = []
-    for name, judged in latest.connection.execute(query, (ON_TRIAL, ON_TRIAL_PASSING)):
-        group = failing.get(name)
-        holders, reason = (group.holders, group.reason) if group else ((), "")
-        on_trial.append(ExcusedChecks(name, (name,), holders, reason, judged))
-    return on_trial
 
 
 def group_by_pool_and_rack(holders: Sequence[HolderSummary]) -> dict[str, dict[str, list[HolderSummary]]]:

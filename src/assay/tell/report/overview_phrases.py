@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from assay.model.page import format_quantity
 from assay.model.text.lists import fold_names, format_list, format_percent
+from assay.model.timestamps import format_duration
 from assay.tell.report.failure_cards import shorten_check
 from assay.tell.report.fleet_week import LossCause
-from assay.tell.report.overview_model import ExcusedChecks, FleetOverview, HolderSummary
+from assay.tell.report.overview_model import FleetOverview, HolderSummary
 
 
 def headline(overview: FleetOverview) -> str:
@@ -56,15 +57,26 @@ def checks(names: Sequence[str], shown: int = 3) -> str:
     return _list_first([shorten_check(name) for name in names], shown)
 
 
-def trial(check: ExcusedChecks) -> str:
-    """Return on how many places a check on trial fails."""
-    total = format_quantity(check.judged, "place")
-    return f"fails on {len(check.holders)} of {total}" if check.holders else f"fails on none of {total}"
-
-
 def names(holders: Sequence[HolderSummary]) -> str:
     """Return names of nodes, with ranges for consecutive ones."""
     return format_list(fold_names(holder.name for holder in holders), 12)
+
+
+def holder(overview: FleetOverview, holder: HolderSummary) -> str:
+    """Return how a node, rack or fabric is, with its first problems, a line each."""
+    if holder.measured is None:
+        return f"{holder.name}: never judged"
+    facts = [format_quantity(holder.failing, "failure")] if holder.failing else []
+    facts += [f"{holder.unknown} cannot be judged"] if holder.unknown else []
+    facts += [f"{holder.newly} of them new"] if holder.newly and not overview.first else []
+    facts += [f"{holder.waiting} wait for the rollout"] if holder.waiting else []
+    facts += [f"{holder.excused} excused"] if holder.excused else []
+    if holder.stale:
+        age = format_duration(timedelta(seconds=overview.newest.at - holder.measured))
+        facts.append(f"{format_quantity(holder.stale, 'check')} passed on evidence too old; the newest is {age} old")
+    well = f"{format_quantity(holder.judged, 'check')} well" if holder.judged else "nothing judged, all was skipped"
+    more = [f"and {holder.left_out} more"] if holder.left_out else []
+    return "\n".join([f"{holder.name}: {', '.join(facts) or well}", *holder.problems, *more])
 
 
 def served(share: float | None) -> str:
