@@ -43,7 +43,8 @@ INVENTORY = "inventory"
 PROGRESS = ("waiting", "out", "proven")
 NOTHING = "none"
 ZERO_FAMILIES = (
-    *(families.TRANSITIONS, families.STAYS, families.PENDING, families.PENDING_OLDEST, families.HOLD_OLDEST),
+    *(families.TRANSITIONS, families.STAYS, families.PENDING, families.PENDING_OLDEST, families.HOLDS),
+    *(families.HOLD_OLDEST, families.BREAKER_NODES, families.JOBS_UNKNOWN, families.NODES_UNREAD),
     *(families.EFFECT_DURATION, families.EFFECTS_OPEN, families.EFFECT_OLDEST, families.OUTCOMES),
     *(families.FAULTS, families.FAULTS_OPEN, families.FAULT_OLDEST, families.TICKETS_OPEN, families.TICKET_OLDEST),
     *(families.ROLLOUT_AGE, families.ROLLOUT_PAUSE_AGE, families.WORKFLOW_OLDEST, families.AGENT_LOSSES),
@@ -95,17 +96,17 @@ def list_node_series(source: MetricSource) -> Iterator[Series]:
     yield from oldest_series_at(families.STATE_OLDEST, ages, source.now_s)
     yield from _list_pending(source)
     holds = [(source.pool_names[state.node], state.hold) for state in states if state.hold]
-    yield from _list_by_pool(source, families.HOLDS, [pool for pool, _ in holds])
+    yield from count_series(families.HOLDS, ((pool,) for pool, _ in holds))
     held = (((pool,), parse_epoch_seconds(hold.at)) for pool, hold in holds)
     yield from oldest_series(families.HOLD_OLDEST, held, source.now_s)
     stopped = [source.pool_names[state.node] for state in states if state.is_held_by_breaker]
-    yield from _list_by_pool(source, families.BREAKER_NODES, stopped)
+    yield from count_series(families.BREAKER_NODES, ((pool,) for pool in stopped))
     opened = {*stopped, *(source.pool_names[state.node] for state in states if state.open_series)}
     yield from (Series(families.BREAKER_OPEN, (pool,), float(pool in opened)) for pool in source.pools)
     unknown = read_unknown_jobs(source.context.home).keys() & source.states.keys()
-    yield from _list_by_pool(source, families.JOBS_UNKNOWN, [source.pool_names[name] for name in unknown])
+    yield from count_series(families.JOBS_UNKNOWN, ((source.pool_names[name],) for name in unknown))
     unread = list_unread(states, source.context.fleet.policies.values(), source.answered, source.now)
-    yield from _list_by_pool(source, families.NODES_UNREAD, [source.pool_names[name] for name in unread])
+    yield from count_series(families.NODES_UNREAD, ((source.pool_names[name],) for name in unread))
     yield from _list_nodes_out(source)
 
 
@@ -155,12 +156,6 @@ def _list_pending(source: MetricSource) -> Iterator[Series]:
         ((pool, waiting.blocker), parse_epoch_seconds(pending.since)) for pool, waiting, pending in waits if pending
     )
     yield from oldest_series(families.PENDING_OLDEST, since, source.now_s)
-
-
-def _list_by_pool(source: MetricSource, family: Family, pools: Iterable[str]) -> Iterator[Series]:
-    """Yield one series for each pool of the inventory, 0 where `pools` does not have it."""
-    counts = Counter(pools)
-    return (Series(family, (pool,), counts[pool]) for pool in source.pools)
 
 
 def _list_nodes_out(source: MetricSource) -> Iterator[Series]:

@@ -406,10 +406,6 @@ class AllureLinks:
 
     run: str = ""
 
-    def report(self) -> str:
-        """Return the link to the report, "" for none."""
-        return ALLURE_PAGE if self.run else ""
-
     def holder(self, name: str) -> str:
         """Return the link to the result of a node, rack or fabric, "" for none."""
         if not self.run:

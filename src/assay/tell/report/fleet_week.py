@@ -102,8 +102,10 @@ def build_fleet_week(
             for pool in dict.fromkeys(node.pool for node in fleet.nodes.values())
         ),
         customers=tuple(
-            _measure(name, [state for state in known if state.pool in pools], serving, until)
-            for name, pools in sorted(_list_customers(fleet).items())
+            _measure(name, [state for state in known if state.pool in visitor.pools], serving, until)
+            for policy in fleet.policies.values()
+            for name, visitor in (policy.access.visitors.items() if policy.access else ())
+            if visitor.role == "customer"
         ),
         causes=tuple(causes[:MAX_ROWS]),
         more_causes=len(causes[MAX_ROWS:]),
@@ -112,14 +114,6 @@ def build_fleet_week(
         done=_count([at for what, at in events if what == "closed"], until),
         closed=_count(cordons, until),
     )
-
-
-def _list_customers(fleet: Fleet) -> dict[str, list[str]]:
-    """Return the pools of each customer that the policies declare."""
-    visitors = (
-        visitor for policy in fleet.policies.values() if policy.access for visitor in policy.access.visitors.items()
-    )
-    return {name: visitor.pools for name, visitor in visitors if visitor.role == "customer"}
 
 
 def _measure(name: str, states: Sequence[NodeState], serving: set[str], until: datetime) -> ServiceLevel:

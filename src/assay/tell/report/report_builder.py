@@ -7,6 +7,7 @@ tells another host who reads it.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,11 +15,8 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from html.parser import HTMLParser
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import assay
 from assay.act.loop.snapshot import FaultWaveTraits
@@ -51,6 +49,9 @@ from assay.validate.runs.run_validation import list_fresh_hours
 
 ALLURE_HISTORY = "allure-history.jsonl"
 ALLURE_TIMEOUT_S = 300
+_FOREIGN_SCRIPT = re.compile(
+    r"""<script\b[^>]*\ssrc\s*=\s*["']?([a-z]+:)?//[^>]*>.*?</script\s*>""", re.DOTALL | re.IGNORECASE
+)
 ALLURE_CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
 
 
@@ -208,34 +209,4 @@ def _run_allure(tools: AllureTools, home: Path, reports: Path) -> None:
 
 def remove_foreign_scripts(page: str) -> str:
     """Return the page without the scripts of other hosts, and otherwise unchanged."""
-    scripts = _ForeignScripts(page)
-    scripts.feed(page)
-    scripts.close()
-    for start, end in reversed(scripts.spans):
-        page = page[:start] + page[end:]
-    return page
-
-
-class _ForeignScripts(HTMLParser):
-    """Finds the start and end of script elements of other hosts."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.spans: list[tuple[int, int]] = []
-        self._line_starts = [0, *accumulate(len(line) + 1 for line in page.split("\n"))]
-        self._start: int | None = None
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the start of a script whose source names a host."""
-        if tag == "script" and urlsplit(dict(attrs).get("src") or "").netloc:
-            self._start = self._position()
-
-    def handle_endtag(self, tag: str) -> None:
-        """Note the end of such a script."""
-        if tag == "script" and self._start is not None:
-            self.spans.append((self._start, self._position() + len("</script>")))
-            self._start = None
-
-    def _position(self) -> int:
-        line, column = self.getpos()
-        return self._line_starts[line - 1] + column
+    return _FOREIGN_SCRIPT.sub("", page)
