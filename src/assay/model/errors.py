@@ -9,6 +9,7 @@ from assay.model.text.safe_text import escape_line
 
 EXTRA_OF_MODULE = {
     "allure": "allure",
+    "allure_commons": "allure",
     "ansible": "ansible",
     "ansible_runner": "ansible",
     "anyio": "web",

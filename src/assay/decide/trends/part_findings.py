@@ -252,12 +252,15 @@ class PartSearch:
     @property
     def is_over(self) -> NDArray[np.bool_]:
         """Which weeks are so long ago that what was named then has failed, or was wrong."""
-        return np.array(self.weeks, int) + HORIZON_DAYS <= self.today
+        is_over: NDArray[np.bool_] = np.array(self.weeks, int) + HORIZON_DAYS <= self.today
+        return is_over
 
     def _find_false(self, failed_on: NDArray[np.int64], is_high: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return, week by week, whose evidence was false: nothing followed in time; before its end, it is low again."""
         weeks = np.array(self.weeks, int).reshape(-1, 1)
-        return (failed_on > weeks + HORIZON_DAYS) & (self.is_over[:, None] | ((failed_on == NEVER) & ~is_high))
+        is_refuted = self.is_over[:, None] | ((failed_on == NEVER) & ~is_high)
+        is_false: NDArray[np.bool_] = (failed_on > weeks + HORIZON_DAYS) & is_refuted
+        return is_false
 
     def _learn(self, past: Floats, racks: Sequence[str], nodes: int) -> tuple[float, bool]:
         """Return the evidence above which false ones of the `past` cost the budget, and whether history told it."""

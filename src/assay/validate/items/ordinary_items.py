@@ -215,7 +215,7 @@ def write_no_containers() -> None:
 
     for logger in [plugin for plugin in plugin_manager.get_plugins() if isinstance(plugin, AllureFileLogger)]:
         plugin_manager.unregister(logger)
-        logger.report_container = None  # pluggy registers what can be called
+        vars(logger)["report_container"] = None  # pluggy registers what can be called
         plugin_manager.register(logger)
 
 
