@@ -173,9 +173,10 @@ for _code, _title, _why in (
         "a correction that the setting or the state does not allow",
         "A job that runs on the node would suffer, or the correction would change nothing.",
     ),
+    ("ASY0414", "a file that cannot be fetched", "A start or a push of firmware fails once it is a node's turn."),
     ("ASY0225", "a lemon score that contradicts itself", "Every node becomes a lemon at once, or none ever does."),
 ):
-    _register(CheckRule(_code, _title, _why, "error"))
+    _register(CheckRule(_code, _title, _why, "notice" if _code == "ASY0414" else "error"))
 
 
 @fact

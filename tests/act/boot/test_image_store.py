@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -82,6 +83,23 @@ def test_another_digest_leaves_nothing(source: tuple[str, Path], tmp_path: Path,
     with pytest.raises(AssayError, match=f"its digest is {hashlib.sha256(sent).hexdigest()}, and not") as told:
         store.fetch(image, "kernel")
     assert "Image node kernel" in str(told.value)
+    assert list(store.folder.iterdir()) == []
+
+
+def test_half_a_file_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(CONTENT)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            asked, _ = server.accept()
+            asked.recv(4096)
+            asked.sendall(head + CONTENT[:4000])
+            asked.close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        store = ImageStore(tmp_path / "store")
+        with pytest.raises(AssayError, match="cannot be fetched: .*IncompleteRead"):
+            store.fetch(make_image(f"http://127.0.0.1:{server.getsockname()[1]}/kernel"), "kernel")
     assert list(store.folder.iterdir()) == []
 
 

@@ -62,6 +62,31 @@ def test_a_file_that_is_not_the_declared_one_is_told_and_stays_missing(root: Pat
     assert [line.split()[1] for line in shown.splitlines() if line.startswith("  kernel")] == ["missing"]
 
 
+def test_check_and_doctor_say_which_file_of_an_image_or_of_firmware_cannot_be_had(root: Path) -> None:
+    spec = root / "specs/images/gpu-node.yaml"
+    image = yaml.safe_load(spec.read_text())
+    image["kernel"]["size"] = 99
+    del image["stands_in"]
+    spec.write_text(yaml.safe_dump(image))
+    bundle = {"name": "bios", "version": "1", "inventory": ["BIOS"], "push": "multipart", "reset": "bmc", "order": 1}
+    bundle["artifact"] = {"url": "https://127.0.0.1:9/bios.bin", "sha256": "0" * 64}
+    firmware = {"kind": "FirmwareBundle", "name": "own", "components": [bundle], "owner": "x", "description": "x"}
+    (root / "specs/firmware-own.yaml").write_text(yaml.safe_dump(firmware))
+    (root / "initrd.gz").write_bytes(b"another")
+    initrd = f"Image {image['name']} initrd0 has the digest {hashlib.sha256(b'another').hexdigest()}, and not"
+    told = [
+        f"specs/images/gpu-node.yaml:1: notice ASY0414: Image {image['name']} kernel has 8 bytes at its source, ",
+        f"notice ASY0414: {initrd}",
+        "notice ASY0414: FirmwareBundle own bios cannot be fetched: ",
+    ]
+    _, shown = run(root, "check")
+    assert [words for words in told if words not in shown] == [], shown
+    code, shown = run(root, "doctor")
+    assert code == 1
+    for words in (f"Image {image['name']} kernel", f"Image {image['name']} initrd0", "FirmwareBundle own bios"):
+        assert f"missing  {words} (its nodes: " in shown, shown
+
+
 def test_dhcp_is_printed_for_the_one_provisioning(root: Path) -> None:
     code, shown = run(root, "boot", "dhcp", "--for", "dnsmasq")
     assert code == 1

@@ -43,7 +43,8 @@ def test_a_fabric_is_not_blamed_for_nodes_that_could_not_be_read(fleet_with: Wri
 
 
 def test_every_rule_of_the_book_has_its_case() -> None:
-    assert set(CASES) == set(load_rules())
+    asked_of_sources = {"ASY0414"}  # by the command alone: tests/cli/verbs/test_images_and_boot_commands.py
+    assert set(CASES) | asked_of_sources == set(load_rules())
 
 
 def test_the_smallest_fleet_has_no_problem(fleet_with: Write) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import requests
 
 from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
 from assay.model.specs.image import Image, ImageArtifact
 
 CHUNK = 1 << 20
@@ -106,6 +109,50 @@ class ImageStore:
             Path(coming).unlink(missing_ok=True)
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaredFile:
+    """A file that a spec names: the line of its URL, and what it is."""
+
+    where: str
+    name: str
+    artifact: ImageArtifact
+
+    def find_trouble(self, folder: Path) -> str:
+        """Return why a file that is not in `folder` cannot be had, "" if it can; at most a piece of it is read."""
+        artifact, sizes = self.artifact, list[int]()
+        if (folder / artifact.sha256).is_file():
+            return ""
+        try:
+            with contextlib.closing(_read_source(locate_artifact(artifact), sizes.append)) as pieces:
+                next(pieces, b"")
+            path = Path(unquote(urlsplit(artifact.url).path))
+            digest = compute_digest(path) if artifact.url.startswith("file:") else artifact.sha256
+        except (OSError, ImportError) as error:
+            return f"cannot be fetched: {error}"
+        if artifact.size not in (None, *sizes) and sizes:
+            return f"has {sizes[0]} bytes at its source, and not {artifact.size}"
+        return "" if digest == artifact.sha256 else f"has the digest {digest}, and not {artifact.sha256}"
+
+
+def find_file_troubles(fleet: Fleet, home: Path) -> list[tuple[DeclaredFile, str]]:
+    """Return the files of images and firmware that the fleet declares, and why each cannot be had now, "" if it can."""
+    files = [*_list_declared_files(fleet)]
+    with ThreadPoolExecutor(16) as pool:
+        return [*zip(files, pool.map(lambda file: file.find_trouble(home / IMAGES_FOLDER), files), strict=True)]
+
+
+def _list_declared_files(fleet: Fleet) -> Iterator[DeclaredFile]:
+    for image in fleet.images.values():
+        for name, artifact in image.artifacts.items() if not image.stands_in else ():
+            yield DeclaredFile(fleet.lines.get((f"Image/{image.name}", ""), ""), f"Image {image.name} {name}", artifact)
+    for bundle in fleet.bundles.values():
+        for number, component in enumerate(bundle.components) if not bundle.stands_in else ():
+            if (file := component.artifact) and not file.path:
+                where = fleet.lines.get((f"FirmwareBundle/{bundle.name}", f"components.{number}.artifact.url"), "")
+                name = f"FirmwareBundle {bundle.name} {component.name}"
+                yield DeclaredFile(where, name, ImageArtifact(url=file.url, sha256=file.sha256, size=file.size))
+
+
 def _copy(pieces: Iterator[bytes], file: BinaryIO, most: int | None) -> str:
     """Write pieces to a file and to the disk, and return their digest. Raises OSError for more than `most` bytes."""
     digest, size = hashlib.sha256(), 0
@@ -127,15 +174,16 @@ def locate_artifact(artifact: ImageArtifact) -> str:
     return f"https://{host}/v2/{name}/blobs/sha256:{artifact.sha256}" if scheme == "oci" else artifact.url
 
 
-def _read_source(url: str) -> Iterator[bytes]:
+def _read_source(url: str, tell_size: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
     """Yield the pieces of a file. Credentials of the environment (`.netrc`, proxies' passwords) are for S3 only."""
     parts = urlsplit(url)
     if parts.scheme == "file":
         with Path(unquote(parts.path)).open("rb") as file:
+            tell_size(os.fstat(file.fileno()).st_size)
             yield from iter(lambda: file.read(CHUNK), b"")
         return
     if parts.scheme == "s3":
-        yield from _read_object(parts.netloc, unquote(parts.path).removeprefix("/"))
+        yield from _read_object(parts.netloc, unquote(parts.path).removeprefix("/"), tell_size)
         return
     with requests.Session() as session:
         session.auth = lambda request: request  # without it, requests looks for credentials in ~/.netrc
@@ -146,10 +194,15 @@ def _read_source(url: str) -> Iterator[bytes]:
             answer = session.get(url, stream=True, headers=headers, timeout=(CONNECT_S, READ_S))
         with answer:
             answer.raise_for_status()
+            if (
+                "Content-Encoding" not in answer.headers
+                and (size := answer.headers.get("Content-Length", "")).isdigit()
+            ):
+                tell_size(int(size))
             yield from answer.iter_content(CHUNK)
 
 
-def _read_object(bucket: str, key: str) -> Iterator[bytes]:
+def _read_object(bucket: str, key: str, tell_size: Callable[[int], None]) -> Iterator[bytes]:
     """Yield the pieces of an S3 object. Keys, region and endpoint come from where AWS's own tools take them."""
     import boto3
     from botocore.config import Config
@@ -158,6 +211,7 @@ def _read_object(bucket: str, key: str) -> Iterator[bytes]:
     config = Config(connect_timeout=CONNECT_S, read_timeout=READ_S)
     try:
         answer = boto3.Session().client("s3", config=config).get_object(Bucket=bucket, Key=key)
+        tell_size(answer["ContentLength"])
         yield from answer["Body"].iter_chunks(CHUNK)
     except (BotoCoreError, ClientError) as error:
         raise OSError(f"S3: {error}") from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +18,7 @@ from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
     from assay.declare.check import CheckReport
-    from assay.declare.problems import AlikeProblems
+    from assay.declare.problems import AlikeProblems, FleetProblem
 
 
 MAX_ANNOTATIONS = 50
@@ -43,6 +44,8 @@ def check(
 ) -> None:
     """Find every mistake in the inventory and the specs.
 
+    A notice says which file of an image or of firmware cannot be fetched from here.
+
     Exit codes: 0 no mistakes, notices at most; 1 mistakes; 2 the repository cannot be read.
     """
     if explain:
@@ -54,9 +57,25 @@ def check(
 
     workspace = Workspace(fleet.resolve())
     report = check_repository(fleet, workspace.clock.now(), is_lab=workspace.home.is_lab)
+    with suppress(AssayError):  # of a fleet that cannot be loaded, the report says why
+        report.problems.extend(find_files_away(workspace) if not workspace.home.is_lab else ())
     if text := CHECK_FORMATTERS[format_](report):
         typer.echo(text)
     sys.exit(0 if report.is_clean else 1)
+
+
+def find_files_away(workspace: Workspace) -> Iterator[FleetProblem]:
+    """Yield a notice of each file of an image or of firmware that this machine cannot fetch."""
+    from assay.act.boot.image_store import find_file_troubles
+    from assay.declare.problems import FleetProblem
+
+    for file, trouble in find_file_troubles(workspace.fleet, workspace.data_dir):
+        path, _, line = file.where.partition(":")
+        message = f"{file.name} {trouble}: {file.artifact.url}"
+        if trouble:
+            yield FleetProblem(
+                path, int(line or 0), 0, "ASY0414", "notice", message, "see that a boot server reaches it"
+            )
 
 
 def explain_code(code: str) -> str:

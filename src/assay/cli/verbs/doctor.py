@@ -1,6 +1,6 @@
 """`assay doctor`: what this machine needs so that assay can work on a fleet from it, and what of that is missing.
 
-It reaches no other machine.
+It reaches no other machine, but the sources of images and firmware.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ LEAST_FREE_BYTES = 2**30
 def doctor(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Show what this machine lacks to work on this fleet: packages, programs, secrets, disk, the ledger.
 
-    This reads secrets, as a pass does, and shows none. It reaches no node, and only lists what nodes need.
+    This reads secrets, as a pass does, and shows none. It asks the sources of images and firmware for each file. It
+    reaches no node, and only lists what nodes need.
 
     Exit codes: 0 nothing is missing; 1 something is; 2 the fleet repository cannot be read.
     """
@@ -187,6 +188,7 @@ def list_needs(workspace: Workspace) -> Iterator[Need]:
     yield _look_at_git(workspace)
     yield from _look_at_data(workspace)
     yield from _look_at_secrets(fleet)
+    yield from _look_at_files(workspace)
 
 
 def find_unused_extras(needs: Iterable[Need]) -> list[str]:
@@ -263,6 +265,13 @@ def _look_at_folder(folder: str, used_for: str) -> Need:
     free = shutil.disk_usage(there).free
     trouble = "" if free >= LEAST_FREE_BYTES else f"only {free / 2**20:.0f} MiB are free"
     return Need(folder, used_for, trouble, "make room, or prune: `assay prune`")
+
+
+def _look_at_files(workspace: Workspace) -> Iterator[Need]:
+    from assay.act.boot.image_store import find_file_troubles
+
+    for file, trouble in find_file_troubles(workspace.fleet, workspace.data_dir) if not workspace.home.is_lab else ():
+        yield Need(file.name, f"its nodes: {file.artifact.url}", trouble, f"correct {file.where}, or its source")
 
 
 def _look_at_secrets(fleet: Fleet) -> Iterator[Need]:
