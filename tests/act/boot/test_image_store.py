@@ -98,7 +98,7 @@ def test_half_a_file_is_told_and_leaves_nothing(tmp_path: Path) -> None:
 
         threading.Thread(target=answer, daemon=True).start()
         store = ImageStore(tmp_path / "store")
-        with pytest.raises(AssayError, match="cannot be fetched: .*IncompleteRead"):
+        with pytest.raises(AssayError, match=r"cannot be fetched: .*IncompleteRead"):
             store.fetch(make_image(f"http://127.0.0.1:{server.getsockname()[1]}/kernel"), "kernel")
     assert list(store.folder.iterdir()) == []
 
