@@ -83,13 +83,6 @@ def test_every_format_is_there(results, form):
     assert (code, bool(out.strip())) == (1, True)
 
 
-def test_a_run_that_is_too_old_is_not_relied_on(results):
-    code, out = results("last~2", "--max-age", "24")
-    assert code == 1
-    assert out.splitlines()[1].endswith(" h old, more than 24 h")
-    assert results("last~2", "--max-age", "1e9")[0] == 0
-
-
 @pytest.mark.parametrize(
     ("words", "what"),
     [

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from assay.cli.context_line import format_answer
-from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, RunName
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
-    from assay.model.fleet import Fleet
-    from assay.model.specs.check_catalog import Gates
     from assay.validate.results.run_gates import GateReport
 
 gate_app = typer.Typer(add_completion=False)
 
-Names = Annotated[list[str] | None, typer.Option("--gates", help="Only the gates of this name.", metavar="NAME")]
 GateFormat = Annotated[
     Literal["text", "json", "github"],
     typer.Option(
@@ -33,7 +29,7 @@ GateFormat = Annotated[
 
 
 @gate_app.command()
-def gate(run: RunName = "last", gates: Names = None, fleet: FleetDir = Path(), form: GateFormat = "text") -> None:
+def gate(run: RunName = "last", fleet: FleetDir = Path(), form: GateFormat = "text") -> None:
     """Test a run against the fleet's gates (specs/gates). Show by how much each bound is missed, and where.
 
     Exit codes: 0 every bound holds; 1 a bound is missed; 2 the run or the gates cannot be read.
@@ -42,19 +38,13 @@ def gate(run: RunName = "last", gates: Names = None, fleet: FleetDir = Path(), f
     from assay.validate.results.run_gates import check_gates
 
     workspace = Workspace(fleet.resolve())
-    selected = _select_gates(workspace.fleet, gates or [])
-    reports = workspace.reports_dir
-    report = check_gates(workspace.fleet, selected, find_run(reports, run), list_runs(reports), workspace.clock.now())
-    typer.echo(GATE_FORMATTERS[form](report))
-    raise typer.Exit(0 if report.holds else 1)
-
-
-def _select_gates(fleet: Fleet, names: Sequence[str]) -> list[Gates]:
-    if not fleet.gates:
+    if not workspace.fleet.gates:
         fix = "write specs/gates/default.yaml; the fleet that `assay init` creates has an example"
         raise AssayError("the fleet has no gates", fix=fix)
-    require_known(names, fleet.gates, "gate")
-    return [gates for name, gates in fleet.gates.items() if not names or name in names]
+    gates, reports = list(workspace.fleet.gates.values()), workspace.reports_dir
+    report = check_gates(workspace.fleet, gates, find_run(reports, run), list_runs(reports), workspace.clock.now())
+    typer.echo(GATE_FORMATTERS[form](report))
+    raise typer.Exit(0 if report.holds else 1)
 
 
 def _format_text(report: GateReport) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -80,9 +78,6 @@ Against = Annotated[
         rich_help_panel=_COMPARE,
     ),
 ]
-MaxAge = Annotated[
-    float, typer.Option("--max-age", metavar="HOURS", help="Treat an older run as a problem (exit code 1).")
-]
 List = Annotated[bool, typer.Option("--list", help="List the runs, newest first.", rich_help_panel=_LIST)]
 Most = Annotated[int, typer.Option("--most", metavar="N", min=1, help="List at most N runs.", rich_help_panel=_LIST)]
 Formats = Annotated[
@@ -108,14 +103,13 @@ def results(
     against: Against = "",
     list_: List = False,
     most: Most = DEFAULT_RUNS_LISTED,
-    max_age: MaxAge = math.inf,
     form: Formats = "text",
     fleet: FleetDir = Path(),
 ) -> None:
     """Show the results of a run; with --compare or --against, what changed since an earlier run.
 
-    Exit codes: 0 no problem; 1 a failure, a change for the worse, or a run that is incomplete or too old; 2 the run
-    cannot be read.
+    Exit codes: 0 no problem; 1 a failure, a change for the worse, or a run that is incomplete or rests on old evidence;
+    2 the run cannot be read.
     """
     workspace = Workspace(fleet.resolve())
     if list_:
@@ -136,7 +130,7 @@ def results(
     if compare or against:
         code = _show_comparison(workspace, run, against, outcome_filter, form)
     else:
-        code = _show_run(workspace, run, outcome_filter, form, max_age)
+        code = _show_run(workspace, run, outcome_filter, form)
     raise typer.Exit(code)
 
 
@@ -148,7 +142,7 @@ def _list_phases(workspace: Workspace) -> Sequence[str]:
         return DEFAULT_PHASES
 
 
-def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, form: Form, max_age: float) -> int:
+def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, form: Form) -> int:
     """Print the results of a run; return the exit code."""
     from assay.ledger.runs.reader import StoredRun, find_run
     from assay.tell.report.registry import RESULT_FORMATS
@@ -157,10 +151,7 @@ def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, fo
 
     with StoredRun.open_whole(find_run(workspace.reports_dir, name)) as stored:
         refuse_unknown_names(stored.connection, outcome_filter)
-        now = workspace.clock.now()
-        age_h = (now - datetime.fromisoformat(stored.run.at)).total_seconds() / 3600
-        remark = f"it is {age_h:.0f} h old, more than {max_age:g} h" if age_h > max_age else ""
-        summary = RunSummary(stored, outcome_filter, remark, now)
+        summary = RunSummary(stored, outcome_filter, workspace.clock.now())
         _print_lines(RESULT_FORMATS[form].run(summary))
         return int(not summary.passed)
 

@@ -131,14 +131,12 @@ class RunSummary:
         self,
         stored: StoredRun,
         outcome_filter: OutcomeFilter = NO_FILTER,
-        remark: str = "",
         now: datetime | None = None,
     ) -> None:
         self.stored = stored
         self.outcome_filter = outcome_filter
         self._filter_sql = compile_filter(stored.connection, outcome_filter)
-        remark = remark or self._find_objection(now)
-        self.remark = remark if stored.has_ended else _UNFINISHED.format(stored.run.id)
+        self.remark = self._find_objection(now) if stored.has_ended else _UNFINISHED.format(stored.run.id)
 
     @property
     def run(self) -> SuiteRun:
