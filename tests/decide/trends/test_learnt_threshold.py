@@ -33,7 +33,7 @@ def learn(
     )
     past, failed_on = np.zeros((weeks, nodes)), np.where(np.arange(nodes) < failed, -20, NEVER)
     past[:1, : len(scores)] = scores
-    is_false = search._find_false(failed_on, np.arange(nodes) < standing)
+    is_false = search.find_false(failed_on, np.arange(nodes) < standing)
     return search._learn(past * is_false, racks or ("",) * nodes, nodes)
 
 

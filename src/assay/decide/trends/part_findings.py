@@ -134,7 +134,7 @@ class PartSearch:
         drawn_nodes = len({int(node) for node in parts.node_of[parts.drawn]})
         crossings = ([find_crossing(days, 0) or NEVER for days in self.beyond.get(part, ())] for part in parts.names)
         crossed = np.array([min(some, default=NEVER) for some in crossings])
-        is_false = self._find_false(np.minimum(failed_on, crossed), today >= LEAST_THRESHOLD)
+        is_false = self.find_false(np.minimum(failed_on, crossed), today >= LEAST_THRESHOLD)
         threshold, is_learned = self._learn(past * is_false * parts.drawn, racks, drawn_nodes)
         series = SeriesCount(**counts, parts=int(judged_parts.sum()), nodes=parts.nodes)
         named = self._name(today, threshold, self.today)
@@ -255,7 +255,7 @@ class PartSearch:
         is_over: NDArray[np.bool_] = np.array(self.weeks, int) + HORIZON_DAYS <= self.today
         return is_over
 
-    def _find_false(self, failed_on: NDArray[np.int64], is_high: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def find_false(self, failed_on: NDArray[np.int64], is_high: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return, week by week, whose evidence was false: nothing followed in time; before its end, it is low again."""
         weeks = np.array(self.weeks, int).reshape(-1, 1)
         is_refuted = self.is_over[:, None] | ((failed_on == NEVER) & ~is_high)
