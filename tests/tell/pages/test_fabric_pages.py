@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -42,6 +43,19 @@ def test_each_fault_is_drawn_with_links_to_both_its_ends(site: Caller) -> None:
         assert f'href="/nodes/{node}"' in page
     assert f'href="/fabric/{LEAF}"' in page
     assert page.count("its ticket") == 3
+
+
+@pytest.mark.parametrize("site", ["scanned"], indirect=True)
+def test_of_many_fabrics_one_is_shown_and_the_others_are_a_click_away(
+    site: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.tell.pages.fabric_pages.MAX_FABRICS", 1)
+    names = ["a-cold-one", "compute"]
+    designs = [SimpleNamespace(name=name) for name in names]
+    monkeypatch.setattr("assay.tell.pages.fabric_pages.list_used_designs", lambda _: designs)
+    assert [f'href="/fabric?fabric={name}"' in read(site, "/fabric") for name in names] == [True, True]
+    assert 'class="fault-drawing"' not in read(site, "/fabric")
+    assert read(site, "/fabric?fabric=compute").count('<svg class="fault-drawing"') == 3
 
 
 def test_foreign_lines_are_named(tmp_path: Path) -> None:

@@ -164,6 +164,22 @@ def test_a_customer_reads_of_its_own_nodes_alone(customer: Caller, fleet_home: t
     assert [word for word in words if word in page] == []
 
 
+def test_a_customer_with_many_nodes_gets_a_part_of_them_and_finds_the_others(
+    customer: Caller, fleet_home: tuple[Fleet, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.tell.pages.fleet_pages.SHOWN", 3)
+    names = sorted(node.name for node in fleet_home[0].nodes_in_pool("byo-b"))
+
+    def list_shown(query: str) -> list[str]:
+        body = customer.get(f"/customer?{query}", **ACME).body.decode()
+        return re.findall(r">(n\d{4})</a>", body.partition("All nodes")[2])
+
+    assert (len(names), list_shown("page=1"), list_shown("page=2")) == (4, names[:3], names[3:])
+    assert list_shown(f"text={names[3]}") == names[3:]
+    assert list_shown("page=99") == names[3:]
+    assert "1 to 3 of 4" in customer.get("/customer?page=1", **ACME).body.decode()
+
+
 def test_a_customer_is_led_to_its_page_and_gets_no_other(customer: Caller) -> None:
     first = customer.get("/", **ACME)
     assert (first.status, first.headers["location"]) == (303, "/customer")

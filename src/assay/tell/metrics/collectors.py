@@ -34,7 +34,7 @@ from assay.model.timestamps import parse_epoch_seconds
 from assay.observe.last_seen import ALL_AGENTS
 from assay.tell.metrics import families
 from assay.tell.metrics.families import Distribution, Family, Series
-from assay.tell.metrics.ledger_counts import CheckCounts, LedgerCounts, count_series, oldest_series, oldest_series_at
+from assay.tell.metrics.ledger_counts import CheckCounts, LedgerCounts, count_series, oldest_series
 from assay.tell.views.idle_coverage import list_idle_coverage
 from assay.tell.views.next_step import find_waiting_decision
 
@@ -92,8 +92,8 @@ def list_node_series(source: MetricSource) -> Iterator[Series]:
         in_service = "true" if state.state in source.service_states else "false"
         labels.append((source.pool_names[state.node], state.state, in_service, find_stay_reason(state)))
     yield from count_series(families.NODES, labels)
-    ages = (((source.pool_names[state.node], state.state), state.since) for state in states)
-    yield from oldest_series_at(families.STATE_OLDEST, ages, source.now_s)
+    ages = (((source.pool_names[state.node], state.state), parse_epoch_seconds(state.since)) for state in states)
+    yield from oldest_series(families.STATE_OLDEST, ages, source.now_s)
     yield from _list_pending(source)
     holds = [(source.pool_names[state.node], state.hold) for state in states if state.hold]
     yield from count_series(families.HOLDS, ((pool,) for pool, _ in holds))
@@ -220,13 +220,9 @@ def list_rollout_series(source: MetricSource) -> Iterator[Series]:
     progress = ["proven" if member.proof else "out" if member.is_ordered_out else "waiting" for member in members]
     yield from (Series(families.ROLLOUT_NODES, (name,), progress.count(name)) for name in PROGRESS)
     if rollout:
-        yield from _list_rollout_ages(rollout, source.now_s)
-
-
-def _list_rollout_ages(rollout: Rollout, now_s: float) -> Iterator[Series]:
-    yield Series(families.ROLLOUT_AGE, (), max(0.0, now_s - parse_epoch_seconds(rollout.started_at)))
-    if pause := rollout.pause:
-        age_s = max(0.0, now_s - parse_epoch_seconds(pause.at))
+        yield Series(families.ROLLOUT_AGE, (), max(0.0, source.now_s - parse_epoch_seconds(rollout.started_at)))
+    if rollout and (pause := rollout.pause):
+        age_s = max(0.0, source.now_s - parse_epoch_seconds(pause.at))
         yield Series(families.ROLLOUT_PAUSE_AGE, (pause.rule or PERSON_RULE,), age_s)
 
 

@@ -83,15 +83,6 @@ def count_series(family: Family, labels: Iterable[tuple[str, ...]]) -> Iterator[
     return (Series(family, values, count) for values, count in sorted(Counter(labels).items()))
 
 
-def oldest_series_at(family: Family, since: Iterable[tuple[tuple[str, ...], str]], now_s: float) -> Iterator[Series]:
-    """Yield the greatest age for each combination of label values; `since` gives times in the form of `format_time`."""
-    first: dict[tuple[str, ...], str] = {}
-    for values, at in since:
-        if values not in first or at < first[values]:
-            first[values] = at
-    return oldest_series(family, ((values, parse_epoch_seconds(at)) for values, at in first.items()), now_s)
-
-
 def oldest_series(family: Family, since: Iterable[tuple[tuple[str, ...], float]], now_s: float) -> Iterator[Series]:
     """Yield the greatest age for each combination of label values; `since` gives times in seconds since 1970."""
     first: dict[tuple[str, ...], float] = {}

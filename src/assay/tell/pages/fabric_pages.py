@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from assay.act.loop.snapshot import list_used_designs
 from assay.model.specs.fabric.cable import CableEnd
 from assay.tell.pages.page_frame import PageRequest, place, render_frame
 from assay.tell.views.fabric_view import (
@@ -16,8 +17,8 @@ from assay.tell.views.fabric_view import (
 )
 from assay.tell.views.records import LiveRecords
 
-MAX_FAULTS = 50
-"""So many are drawn; the others are counted."""
+MAX_FABRICS, MAX_FAULTS = 8, 50
+"""So many are drawn; the other faults are counted, and the other fabrics linked."""
 
 
 def find_address(end: CableEnd) -> str:
@@ -41,9 +42,11 @@ def list_node_ports(records: LiveRecords, node: str, fabric: str) -> list[tuple[
 
 
 def render_fabric_page(records: LiveRecords, request: PageRequest) -> str:
-    """Return the page of all fabrics."""
-    fabrics = [summarize_fabric(fabric, find_address) for fabric in records.read_fabrics()]
-    return render_frame("fabric.html.j2", request, fabrics=fabrics, most=MAX_FAULTS, drawn=Markup)
+    """Return the page of all fabrics; of many, that of one, with links to the others."""
+    names = sorted(design.name for design in list_used_designs(records.fleet))
+    only = request.query.get("fabric", "") or (names[0] if len(names) > MAX_FABRICS else "")
+    fabrics = [summarize_fabric(fabric, find_address) for fabric in records.read_fabrics(only)]
+    return render_frame("fabric.html.j2", request, fabrics=fabrics, names=names, most=MAX_FAULTS, drawn=Markup)
 
 
 def render_switch_page(records: LiveRecords, request: PageRequest) -> str | None:

@@ -187,11 +187,31 @@ def render_customer_page(records: LiveRecords, request: PageRequest) -> str | No
 
     Returns None for a node that the visitor may not see, as for one that does not exist.
     """
-    name = request.query.get("node", "")
+    name, text = request.query.get("node", ""), request.query.get("text", "").strip()
     view = build_customer_view(records, request.visitor.may_see, name)
     if name and not view.nodes:
         return None
-    return render_frame("customer.html.j2", request, view=view, name=name)
+    listed = [node for node in view.nodes if text.lower() in node.name.lower()]
+    number, first = find_part(request, len(listed))
+    shown = listed[first : first + SHOWN]
+    return render_frame(
+        "customer.html.j2",
+        request,
+        view=view,
+        name=name,
+        text=text,
+        shown=shown,
+        first=first,
+        number=number,
+        total=len(listed),
+    )
+
+
+def find_part(request: PageRequest, total: int) -> tuple[int, int]:
+    """Return which part of a long list is asked for, from 1, and the number of its first row; the nearest there is."""
+    asked = request.query.get("page", "")
+    number = min(int(asked[:6]) if asked.isdecimal() else 1, -(-total // SHOWN)) or 1
+    return number, SHOWN * (number - 1)
 
 
 def render_tickets_page(records: LiveRecords, request: PageRequest) -> str:
@@ -213,12 +233,11 @@ def render_tickets_page(records: LiveRecords, request: PageRequest) -> str:
     if order == "worst":
         ranks: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}
         opened.sort(key=lambda record: ranks.get(record.ticket.severity, len(ranks)))
-    asked = request.query.get("page", "")
-    number = min(int(asked[:6]) if asked.isdecimal() else 1, -(-len(opened) // SHOWN)) or 1
+    number, first = find_part(request, len(opened))
     return render_frame(
         "tickets.html.j2",
         request,
-        opened=opened[SHOWN * (number - 1) : SHOWN * number],
+        opened=opened[first : first + SHOWN],
         total=len(opened),
         number=number,
         size=SHOWN,

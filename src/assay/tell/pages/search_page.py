@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from string import hexdigits
 from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -45,7 +46,7 @@ def find_things(records: LiveRecords, text: str) -> list[Found]:
     wanted = _reduce(text)
     if len(wanted) < LEAST_LETTERS:
         return []
-    things = [thing for list_things in (_list_places, _list_work, _list_machines) for thing in list_things(records)]
+    things = [*_list_places(records), *_list_work(records, wanted), *_list_machines(records)]
     matches = [thing for thing in things if wanted in _reduce(thing.key)]
     matches = matches or [thing for thing in _list_devices(records) if wanted in _reduce(thing.key)]
     matches = matches or [*_list_stays(records, text)]
@@ -71,9 +72,9 @@ def _list_places(records: LiveRecords) -> Iterator[Found]:
         yield Found(pool, "pool", pool, "", place("pools", pool))
 
 
-def _list_work(records: LiveRecords) -> Iterator[Found]:
-    """Yield nodes that left the inventory, tickets, incidents and rollouts."""
-    catalog = records.fleet.sound_fault_catalog
+def _list_work(records: LiveRecords, wanted: str) -> Iterator[Found]:
+    """Yield nodes that left the inventory, tickets, incidents (if the wanted text may be an id) and rollouts."""
+    catalog = records.fleet.sound_fault_catalog if {*wanted} <= {*hexdigits} else None
     for state in records.read_node_states():
         page = place("nodes", state.node)
         if state.node not in records.fleet.nodes:

@@ -55,7 +55,7 @@ class LossCause:
         """Whether its incidents became more or fewer by more than chance: the exact binomial test."""
         this, both = self.incidents[0], sum(self.incidents)
         as_unlike = sum(comb(both, count) for count in range(both + 1) if abs(2 * count - both) >= abs(2 * this - both))
-        return bool(as_unlike / 2**both < SURE)
+        return as_unlike / (1 << both) < SURE
 
 
 @dataclass(frozen=True, slots=True)

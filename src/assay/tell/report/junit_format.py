@@ -8,11 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from itertools import groupby
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
 from assay.model.outcome import Outcome, SuiteRun
@@ -50,20 +46,12 @@ def escape_xml_text(text: str) -> str:
 
 
 def _outcome_suites(summary: RunSummary) -> Iterator[str]:
-    """Yield the suites. Cases wait in a file for each suite: its head counts them, and a run may have a million."""
-    totals: dict[str, Counter[str]] = {}
-    with TemporaryDirectory() as folder, ExitStack() as opened:
-        files: dict[str, TextIO] = {}
-        for outcome in summary.outcomes():
-            scope, case = outcome.subject.partition("/")[0], _make_outcome_case(outcome)
-            if scope not in files:
-                place = Path(folder, str(len(files)))
-                files[scope] = opened.enter_context(place.open("w+", encoding="utf-8", newline="\n"))
-            files[scope].write(f"{_format_case(*case)}\n")
-            totals.setdefault(scope, Counter())[case[3]] += 1
-        for scope, file in sorted(files.items()):
-            file.seek(0)
-            yield from _suite(summary.run, scope, totals[scope], (line[:-1] for line in file))
+    by_scope: dict[str, list[JunitCase]] = {}
+    for outcome in summary.outcomes():
+        by_scope.setdefault(outcome.subject.partition("/")[0], []).append(_make_outcome_case(outcome))
+    for scope, cases in sorted(by_scope.items()):
+        totals = Counter(element for *_, element, _, _ in cases)
+        yield from _suite(summary.run, scope, totals, (_format_case(*case) for case in cases))
 
 
 def _node_suites(summary: RunSummary) -> Iterator[str]:
