@@ -117,12 +117,11 @@ class _FailureAssessment:
         remaining = rest[0] if rest and len(rest[0]) > 1 else set()
         gone = largest - remaining - set(self.without)
         whole = {box for box, chips in self.topology.chips_of_box.items() if gone >= {chip.guid for chip in chips}}
-        names = {box if (box := self._find_box(vertex)) in whole else self._name(vertex) for vertex in gone}
+        names = set()
+        for vertex in gone:
+            device = self.topology.devices.get(vertex)
+            names.add(vertex if device is None else device.box if device.box in whole else device.name)
         return tuple(sorted(names))
-
-    def _find_box(self, vertex: str) -> str:
-        device = self.topology.devices.get(vertex)
-        return device.box if device else ""
 
     def _describe_direct_loss(self) -> str:
         if self.cables:
@@ -146,7 +145,3 @@ class _FailureAssessment:
         a, b = (low.box, high.box) if lost > 1 else (low.device, high.device)
         links = "links" if lost > 1 else "cables"
         return f"{lost} of the {len(up)} {links} up of {a}, {lost} of the {len(to_high)} to {b}"
-
-    def _name(self, vertex: str) -> str:
-        device = self.topology.devices.get(vertex)
-        return device.name if device else vertex

@@ -110,8 +110,8 @@ def build_fleet_week(
         causes=tuple(causes[:MAX_ROWS]),
         more_causes=len(causes[MAX_ROWS:]),
         tickets=tuple(_count_by_age(tickets, until)),
-        opened=_count([at for what, at in events if what in ("opened", "reopened")], until),
-        done=_count([at for what, at in events if what == "closed"], until),
+        opened=_count([at for event, at in events if event in ("opened", "reopened")], until),
+        done=_count([at for event, at in events if event == "closed"], until),
         closed=_count(cordons, until),
     )
 

@@ -300,8 +300,8 @@ def _explain_cause(
     fault = next(
         (_explain_fault(catalog, each) for each in state.faults if (cause.kind, each.id) == ("fault", cause.id)), None
     )
-    told = ledger.outcomes(run=cause.id.partition("/")[0], node=state.node) if cause.kind == "outcome" else ()
-    outcome = next((_explain_outcome(recorded) for recorded in told if recorded.id == cause.id), None)
+    outcomes = ledger.outcomes(run=cause.id.partition("/")[0], node=state.node) if cause.kind == "outcome" else ()
+    outcome = next((_explain_outcome(recorded) for recorded in outcomes if recorded.id == cause.id), None)
     return ExplainedCause(cause.kind, cause.id, cause.text, fault, outcome)
 
 
