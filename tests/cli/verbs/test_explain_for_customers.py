@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from typer.testing import CliRunner
 
-from assay.cli.app import app
-from assay.ledger.errors import LedgerError
 from assay.model.ledger_entry import LedgerEntry
 
 AT = "2026-11-21T12:05:00+00:00"
@@ -93,18 +88,6 @@ def test_an_unknown_node_and_one_never_observed_are_refused_as_for_engineers(ann
     for node in ("n9999", "n0005"):
         refused = ann.is_refused("explain", node, "--for", "customer")
         assert refused == ann.is_refused("explain", node)
-
-
-def test_a_ledger_that_cannot_be_read_is_told_without_its_path(ann):
-    ledger = ann.root / ".assay" / "ledger.sqlite"
-    ledger.write_bytes(b"no database" * 1000)
-    for form in ("text", "json"):
-        words = ["explain", "n0003", "--for", "customer", "--format", form, "--fleet", str(ann.root)]
-        result = CliRunner().invoke(app, words)
-        assert isinstance(result.exception, LedgerError)
-        assert "The state of the node is not known at present" in result.stdout
-        assert str(ann.root) not in result.stdout
-    assert json.loads(result.stdout)["in_service"] is None
 
 
 @pytest.mark.parametrize("node", ["n0001", "n0002", "n0004"])
