@@ -25,7 +25,7 @@ PAGES = {
     "/?pool=h100-a&standing=people&text=n00": ["2 of 20 nodes shown", "n0001"],
     "/?site=nowhere": ["No node matches"],
     "/nodes/n0003": ["production-reboot", "default.yaml", "Compared with the repository", "unknown"],
-    "/nodes/n0004": ["temperature", "beyond its limit", "peers", "fails on h100-a/n0004/gpu0"],
+    "/nodes/n0004": ["temperature", "beyond its limit", "peers"],
     "/nodes/n0006": ["Next: running jobs.", "job 4711", "It leaves service when the running jobs have ended"],
     "/nodes/n0007": ["The GPU has fallen off the bus: gpu4", "Next: ", "Back:"],
     "/fabric": ["Nothing is known of its cables"],
