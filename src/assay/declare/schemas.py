@@ -292,6 +292,8 @@ class _ShapeSchema(GenerateJsonSchema):
         return _describe_fields(schema["cls"], super().typed_dict_schema(schema))
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        if hasattr(schema["cls"], "encode"):  # what JSON has as one text
+            return {"type": "string"}
         shown: Any = {**schema, "schema": {**schema["schema"], "fields": list(self._list_shown(schema))}}
         return _describe_fields(schema["cls"], super().dataclass_schema(shown))
 

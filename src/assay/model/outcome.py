@@ -61,34 +61,42 @@ class FailureArtefact:
 
 @quick_record(frozen=True, slots=True)
 class Outcome:
-    """One check on one subject. `reason` is never empty unless the verdict is `pass`.
-
-    - `check`: the pytest id without parameters (`suites/seatrial/test_gpu.py::test_gpu_count`).
-    - `fault`: the fault class that a failure means. `phases`: the check's phase marks.
-    - `evidence`: the hash of the judged document; `evidence_at`: when it was collected (ISO 8601 UTC); `basis`: the
-      ledger entry and the boot that it rests on.
-    - `judged_by`: the hash of what the check was judged by: its code, limits and spec values. "" if that is unknown.
-    - `known`: the known issue that excuses this failure. `observed`: the check is at stage `observe`. Such an outcome
-      is reported and decides nothing.
-    """
+    """One check on one subject."""
 
     check: str
+    """The id of the check, as pytest names it, without parameters."""
     subject: str
+    """What was judged: a node (pool/node), a part of it (pool/node/part), a rack or a fabric."""
     node: str
+    """The node of the subject; "" for a rack or a fabric."""
     verdict: CheckVerdict
+    """The verdict. An error is a check that could not be judged."""
     reason: str = ""
+    """Why the verdict is so; "" only for a pass."""
     fault: str = ""
+    """The fault class that a failure means; "" if none is named."""
     phases: tuple[str, ...] = ()
+    """The phases that the check belongs to."""
     active: bool = False
+    """Whether the check loads the node, instead of only reading it."""
     evidence: str = ""
+    """The digest of the evidence that was judged; "" without any."""
     evidence_at: str = ""
+    """When that evidence was collected: ISO 8601 UTC; "" without any."""
     duration_s: float = 0.0
+    """How many seconds the judging took."""
     measurements: tuple[Measurement, ...] = ()
+    """The numbers that the check compared with limits."""
     known: str = ""
+    """The known issue that excuses this failure; "" for none."""
     observed: bool = False
+    """Whether the check is at stage observe: its outcome is reported and decides nothing."""
     artefacts: tuple[FailureArtefact, ...] = ()
+    """The files that are stored with a failure."""
     basis: EvidenceBasis = UNKNOWN_BASIS
+    """The ledger entry and the boot that the evidence rests on, as text; "" if that is not known."""
     judged_by: str = ""
+    """The digest of code, limits and spec values that judged; "" if that is not known."""
 
     @property
     def counts_against_subject(self) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from assay.model.facts import fact, to_json
-from assay.model.outcome import VERDICTS, CheckVerdict, FailureArtefact, Measurement, SuiteRun
+from assay.model.outcome import VERDICTS, CheckVerdict, Outcome, SuiteRun
 from assay.model.text.csv_rows import format_csv
 from assay.tell.report import junit_format, text_formats
 from assay.validate.results.comparison_summary import RunDifferences
@@ -24,46 +24,6 @@ OUTCOME_COLUMNS = (
     *("duration_s", "measurements"),
 )
 CHANGE_COLUMNS = tuple(field.name for field in fields(OutcomeChange))
-
-
-@fact
-class OutcomeInAnswer:
-    """One check on one subject."""
-
-    check: str
-    """The id of the check, as pytest names it, without parameters."""
-    subject: str
-    """What was judged: a node (pool/node), a part of it (pool/node/part), a rack or a fabric."""
-    node: str
-    """The node of the subject; "" for a rack or a fabric."""
-    verdict: CheckVerdict
-    """The verdict. An error is a check that could not be judged."""
-    reason: str
-    """Why the verdict is so; "" only for a pass."""
-    fault: str
-    """The fault class that a failure means; "" if none is named."""
-    phases: list[str]
-    """The phases that the check belongs to."""
-    active: bool
-    """Whether the check loads the node, instead of only reading it."""
-    evidence: str
-    """The digest of the evidence that was judged; "" without any."""
-    evidence_at: str
-    """When that evidence was collected: ISO 8601 UTC; "" without any."""
-    duration_s: float
-    """How many seconds the judging took."""
-    measurements: list[Measurement]
-    """The numbers that the check compared with limits."""
-    known: str
-    """The known issue that excuses this failure; "" for none."""
-    observed: bool
-    """Whether the check is at stage observe: its outcome is reported and decides nothing."""
-    artefacts: list[FailureArtefact]
-    """The files that are stored with a failure."""
-    basis: str
-    """The ledger entry and the boot that the evidence rests on, as text; "" if that is not known."""
-    judged_by: str
-    """The digest of code, limits and spec values that judged; "" if that is not known."""
 
 
 @fact
@@ -90,7 +50,7 @@ class RunHead:
 class RunAnswer(RunHead):
     """A run and its outcomes."""
 
-    outcomes: list[OutcomeInAnswer]
+    outcomes: list[Outcome]
     """The selected outcomes, by subject and check."""
 
 
@@ -170,7 +130,7 @@ class ValidationHead(RunHead):
 class ValidationAnswer(ValidationHead):
     """What a run of the checks has found."""
 
-    outcomes: list[OutcomeInAnswer]
+    outcomes: list[Outcome]
     """The outcomes, by subject and check."""
 
 
