@@ -1,7 +1,9 @@
 """Ironic and MAAS as their published APIs describe them: what the real ones refuse, these refuse.
 
-Sources: OpenStack, Bare Metal API v1 (update node, change provision state, states of a node); Canonical, MAAS API 2.0
-("POST and PUT ... should have MIME type multipart/form-data"; OAuth 1.0, PLAINTEXT; machines: op-release, op-deploy).
+Ironic: Bare Metal API v1, microversion 1.82, https://docs.openstack.org/api-ref/baremetal/ (update node, change
+provision state), with the states and verbs of openstack/ironic, ironic/common/states.py at 0370f5ac. MAAS: API 2.0
+of MAAS 3.3 or newer, which names operations in the path, https://maas.io/docs/api, with the parameters of
+canonical/maas, src/maasserver/api/machines.py at 01252086, and its OAuth 1.0 with PLAINTEXT signatures.
 """
 
 from __future__ import annotations
@@ -31,6 +33,19 @@ def demand(fact: object, status: int, why: str) -> None:
         raise Refused(status, why)
 
 
+IRONIC_VERBS = {
+    "active": ("available", "deploy failed"),
+    "rebuild": ("active", "deploy failed", "error"),
+    "deleted": ("active", "deploy failed", "error", "wait call-back"),
+    "manage": ("enroll", "available", "clean failed", "inspect failed", "adopt failed"),
+    "provide": ("manageable",),
+}
+"""The states from which a target may be asked for."""
+IRONIC_BUSY = ("deploying", "wait call-back", "deleting", "cleaning", "clean wait", "verifying")
+IRONIC_PROVISION = {"target", "configdrive", "clean_steps", "deploy_steps", "rescue_password", "disable_ramdisk"}
+NEWEST_OF_IRONIC = 82
+
+
 class Ironic:
     """One node, `active`. `installs` is called once it is rebuilt, with the image's source."""
 
@@ -45,7 +60,9 @@ class Ironic:
         demand(re.fullmatch(r"1\.\d+|latest", version), 406, "Invalid value for X-OpenStack-Ironic-API-Version header")
         found = re.fullmatch(r"/v1/nodes/([^/]+)(/states/provision)?", path)
         demand(found and found[1] == self.node, 404, f"Node {path} could not be found.")
-        demand(version != "1.1", 404, "Names of nodes need API version 1.5.")
+        minor = NEWEST_OF_IRONIC if version == "latest" else int(version.partition(".")[2])
+        demand(minor <= NEWEST_OF_IRONIC, 406, f"Version {version} was requested, and 1.1 to 1.82 are supported")
+        demand(minor >= 5, 404, "Names of nodes need API version 1.5.")
         if method == "GET" and found and not found[2]:
             return 200, {"name": self.node, "provision_state": self.state, "instance_info": self.instance_info}
         demand(headers.get("Content-Type") == "application/json", 415, "JSON is expected")
@@ -54,22 +71,34 @@ class Ironic:
 
     def _patch(self, patch: Any) -> Answer:
         demand(isinstance(patch, list), 400, "a JSON patch is a list")
+        demand(
+            self.state not in IRONIC_BUSY,
+            409,
+            f"Node {self.node} can not be updated while a state transition is in progress.",
+        )
         for change in patch:
             demand(set(change) <= {"op", "path", "value"}, 400, f"unexpected fields in {change}")
             demand(change["op"] in ("add", "replace", "remove"), 400, f"invalid op {change['op']}")
+            demand("value" in change or change["op"] == "remove", 400, "'value' is a required property")
             demand(change["path"].startswith("/instance_info/"), 400, f"{change['path']} is not changed by this test")
-            self.instance_info[change["path"].rpartition("/")[2]] = change["value"]
+            self.instance_info[change["path"].rpartition("/")[2]] = change.get("value")
         return 200, {"name": self.node}
 
     def _provision(self, method: str, body: Any) -> Answer:
         demand(method == "PUT", 405, "Method Not Allowed")
-        demand(set(body) <= {"target", "configdrive", "clean_steps", "deploy_steps", "rescue_password"}, 400, "unknown")
-        demand(body["target"] in ("active", "rebuild", "deleted", "manage", "provide"), 400, "Invalid target")
-        allowed = self.state in ("active", "error", "deploy failed")
-        demand(body["target"] == "rebuild" and allowed, 400, f"not possible while in state {self.state}")
+        unknown = set(body) - IRONIC_PROVISION
+        demand(not unknown, 400, f"Unknown argument: {unknown}")
+        target = body.get("target")
+        demand(target in IRONIC_VERBS, 400, f"Invalid target state {target}")
+        demand(self.state not in IRONIC_BUSY, 409, f"Node {self.node} is locked")
+        allowed = self.state in IRONIC_VERBS[target]
+        words = f'The requested action "{target}" can not be performed on node "{self.node}" while it is in state'
+        demand(allowed, 400, f'{words} "{self.state}".')
+        demand(target in ("active", "rebuild"), 500, "this test follows deployments alone")
         demand("image_source" in self.instance_info, 400, "image_source is missing in instance_info")
-        self.state = "wait call-back"
-        threading.Timer(0.3, self._end).start()
+        self.state = "deploying"
+        threading.Timer(0.1, setattr, [self, "state", "wait call-back"]).start()
+        threading.Timer(0.4, self._end).start()
         return 202, None
 
     def _end(self) -> None:
@@ -78,9 +107,18 @@ class Ironic:
 
 
 FIELDS = {
-    "op-release": {"comment", "erase", "secure_erase", "quick_erase", "force"},
-    "op-deploy": {"distro_series", "user_data", "hwe_kernel", "comment", "ephemeral_deploy"},
+    "release": {"comment", "erase", "secure_erase", "quick_erase", "force"},
+    "deploy": {
+        *("user_data", "osystem", "distro_series", "hwe_kernel", "agent_name", "comment", "ephemeral_deploy"),
+        *("bridge_all", "bridge_type", "bridge_stp", "bridge_fd", "install_rackd", "install_kvm"),
+        "vcenter_registration",
+    },
 }
+MAAS_FROM = {
+    "release": ("Deployed", "Allocated", "Deploying", "Failed deployment", "Releasing failed", "Broken"),
+    "deploy": ("Ready", "Allocated"),
+}
+"""The states in which an operation is taken; a Ready machine is allocated to the one who deploys it."""
 
 
 class Maas:
@@ -93,12 +131,13 @@ class Maas:
 
     def answer(self, method: str, path: str, headers: Any, body: bytes) -> Answer:
         self._authenticate(headers.get("Authorization", ""))
-        found = re.fullmatch(r"/MAAS/api/2\.0/machines/([^/]+)/(op-release|op-deploy)?", path)
+        found = re.fullmatch(r"/MAAS/api/2\.0/machines/([^/]+)/(?:op-([^/]+))?", path)
         demand(found and found[1] == self.system_id, 404, "No Machine matches the given query.")
-        operation = found[2] if found else ""
+        operation = (found[2] if found else "") or ""
         if method == "GET" and not operation:
             return 200, {"system_id": self.system_id, "status_name": self.state}
-        demand(method == "POST", 405, "Method Not Allowed")
+        known = method == "POST" and operation in FIELDS
+        demand(known, 400, f"Unrecognised signature: method={method} op={operation or None}")
         self.asked.append(f"{method} {path}")
         kind = headers.get("Content-Type", "")
         fields = dict[str, str]()
@@ -109,9 +148,10 @@ class Maas:
             fields = {part.get_param("name", header="content-disposition"): part.get_payload() for part in parts}
         unknown = set(fields) - FIELDS[operation]
         demand(not unknown, 400, f"unknown {unknown}")
-        wanted = {"op-release": ("Deployed", "Allocated"), "op-deploy": ("Ready", "Allocated")}[operation]
-        demand(self.state in wanted, 409, f"Cannot {operation} a machine that is {self.state}")
-        self.state = {"op-release": "Releasing", "op-deploy": "Deploying"}[operation]
+        demand(
+            self.state in MAAS_FROM[operation], 409, f"Can't {operation} a machine that is in the '{self.state}' state"
+        )
+        self.state = {"release": "Releasing", "deploy": "Deploying"}[operation]
         threading.Timer(0.3, self._end, [operation, fields.get("distro_series", "")]).start()
         return 200, {"system_id": self.system_id, "status_name": self.state}
 
@@ -126,8 +166,8 @@ class Maas:
         self.nonces.add(words["oauth_nonce"])
 
     def _end(self, operation: str, series: str) -> None:
-        self.state = {"op-release": "Ready", "op-deploy": "Deployed"}[operation]
-        if operation == "op-deploy":
+        self.state = {"release": "Ready", "deploy": "Deployed"}[operation]
+        if operation == "deploy":
             self.installs(series)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -112,6 +112,34 @@ def test_what_the_tool_refuses_is_told_and_ends_the_start(room, change, said, mo
         with pytest.raises(AssayError, match=said):
             netboot.run(room.context(), intent)
     assert api.asked == []
+
+
+RELEASE, DEPLOY = order_maas("")["orders"]
+PATCH, REBUILD = order_ironic("")["orders"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "orders", "said"),
+    [
+        ("maas", [{**DEPLOY, "after": []}], "409"),
+        ("maas", [RELEASE, {**DEPLOY, "form": {"series": "{image}"}}], "400"),
+        ("maas", [RELEASE, {**DEPLOY, "path": DEPLOY["path"].replace("op-deploy", "op-install")}], "400"),
+        ("maas", [RELEASE, {**DEPLOY, "after": [], "unless": ["Ready"]}], "409"),
+        ("ironic", [REBUILD], "400"),
+        ("ironic", [PATCH, {**REBUILD, "body": {"target": "active"}}], "400"),
+        ("ironic", [PATCH, {**REBUILD, "body": {"target": "rebuild", "image": "x"}}], "400"),
+        ("ironic", [PATCH, REBUILD, PATCH | {"after": []}], "409"),
+    ],
+)
+def test_orders_that_the_tool_would_refuse_are_refused_and_told(room, tool, orders, said, monkeypatch, request):
+    nothing: Callable[[str], None] = lambda _: None  # noqa: E731
+    api = Ironic(NODE, nothing) if tool == "ironic" else Maas(SYSTEM_ID, nothing)
+    monkeypatch.setenv("PROVISIONER", TOKEN if tool == "ironic" else MAAS_SECRET)
+    with serve(api) as url:
+        made = order_ironic(url) if tool == "ironic" else order_maas(url)
+        declare(room, {**made, "orders": orders}, attempts=1)
+        with pytest.raises(AssayError, match=said):
+            netboot.run(room.context(), begin(room, request.node.name))
 
 
 def test_the_lab_reaches_no_provisioner_of_the_site(room):

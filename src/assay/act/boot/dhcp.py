@@ -139,12 +139,11 @@ def _list_dnsmasq_lines(provisioning: Provisioning, hosts: Sequence[DhcpHost]) -
     for number, host in enumerate(hosts):
         six = [f"[{address}]" for address in host.list_addresses(6)]
         four, name = host.list_addresses(4)[:1], host.name
-        tags = {f"{key}-{number}": value for key, value in host.port.items()}
-        yield from (f"dhcp-{tag.partition('-')[0]}=set:{tag},{value.hex(':')}" for tag, value in tags.items())
-        if tags:
-            yield ",".join(("dhcp-host=*:*:*:*:*:*", *(f"tag:{tag}" for tag in tags), *four, name))
-        if host.mac and (six or not tags):
-            yield ",".join((f"dhcp-host={host.mac}", *(["tag:dhcpv6"] if tags else four), *six, name))
+        yield from (f"dhcp-{key}=set:{key}-{number},{value.hex(':')}" for key, value in host.port.items())
+        if host.port:
+            yield ",".join(("dhcp-host=*:*:*:*:*:*", *(f"tag:{key}-{number}" for key in host.port), *four, name))
+        if host.mac and (six or not host.port):
+            yield ",".join((f"dhcp-host={host.mac}", *(["tag:dhcpv6"] if host.port else four), *six, name))
 
 
 def _list_networks(hosts: Sequence[DhcpHost], version: int) -> dict[str, Any]:
@@ -214,7 +213,7 @@ def _make_class(name: str, test: str, options: Sequence[object] = (), boot_file:
 def _render_kea(
     version: int,
     classes: list[dict[str, object]],
-    reservations: list[dict[str, object]],
+    reservations: Sequence[Mapping[str, object]],
     hosts: Sequence[DhcpHost],
     pools: Mapping[str, list[dict[str, Any]]],
 ) -> str:

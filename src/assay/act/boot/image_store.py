@@ -7,7 +7,7 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,7 +174,7 @@ def locate_artifact(artifact: ImageArtifact) -> str:
     return f"https://{host}/v2/{name}/blobs/sha256:{artifact.sha256}" if scheme == "oci" else artifact.url
 
 
-def _read_source(url: str, tell_size: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
+def _read_source(url: str, tell_size: Callable[[int], None] = lambda _: None) -> Generator[bytes, None, None]:
     """Yield the pieces of a file. Credentials of the environment (`.netrc`, proxies' passwords) are for S3 only."""
     parts = urlsplit(url)
     if parts.scheme == "file":
