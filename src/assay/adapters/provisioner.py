@@ -67,8 +67,9 @@ class Provisioner:
 
     def _read_state(self) -> str:
         path = self._fill(self._declared.state_path)
-        answer: Any = self._client.request("GET", path).data
-        state = answer.get(self._declared.state_field) if isinstance(answer, dict) else None
+        state: Any = self._client.request("GET", path).data
+        for field in self._declared.state_field.split("."):
+            state = state.get(field) if isinstance(state, dict) else None
         if not isinstance(state, str):
             raise SinkUnavailable(f"{path} has no {self._declared.state_field}", where=self._declared.url)
         return state

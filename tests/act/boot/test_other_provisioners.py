@@ -11,9 +11,11 @@ import yaml
 from assay.act.actions import netboot
 from assay.act.actions.action import EffectIntent
 from assay.adapters import provisioner
+from assay.adapters.provisioner import Provisioner
 from assay.declare.loader import load_fleet
 from assay.lab.bmc.power_transitions import reset_node
 from assay.model.errors import AssayError
+from assay.model.specs.provisioning import OtherProvisioner
 from tests.act.boot.boot_room import lay_out_boot
 from tests.act.boot.provisioners import MAAS_SECRET, TOKEN, Ironic, Maas, order_ironic, order_maas, serve
 from tests.support.lab_room import Room, lab_room, wish
@@ -140,6 +142,20 @@ def test_orders_that_the_tool_would_refuse_are_refused_and_told(room, tool, orde
         declare(room, {**made, "orders": orders}, attempts=1)
         with pytest.raises(AssayError, match=said):
             netboot.run(room.context(), begin(room, request.node.name))
+
+
+def test_a_state_may_stand_below_a_field() -> None:
+    api = Ironic(NODE, lambda _: None)
+    api.instance_info = {"status": {"state": "ready"}}
+    with serve(api) as url:
+        declared = order_ironic(url) | {"state_field": "instance_info.status.state"}
+        asked = Provisioner(OtherProvisioner.model_validate(declared), {"node": NODE}, TOKEN)
+        assert asked._read_state() == "ready"
+        asked = Provisioner(
+            OtherProvisioner.model_validate(declared | {"state_field": "name.state"}), {"node": NODE}, TOKEN
+        )
+        with pytest.raises(AssayError, match=r"has no name\.state"):
+            asked._read_state()
 
 
 def test_the_lab_reaches_no_provisioner_of_the_site(room):

@@ -128,7 +128,7 @@ class OtherProvisioner(StrictModel):
     """A tool that installs machines, by its HTTP API, such as Ironic or MAAS: assay orders, and proves the result.
 
     - `headers`: of each request; `{secret}` is what `credentials` lead to, `{nonce}` and `{timestamp}` are for OAuth.
-    - `state_path`: where a GET tells a machine's state, `state_field`: the field of the answer that has it.
+    - `state_path`: where a GET tells a machine's state, `state_field`: where the answer has it, as in `status.state`.
     - `failed`: states in which an order has failed.
 
     `url`: of its API. `credentials`: the secret. `orders`: what installs a machine, in order.
