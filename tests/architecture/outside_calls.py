@@ -49,7 +49,7 @@ FORMATS = {
     "an iPXE script": r"^#!ipxe",
     "a GRUB script": r"^(menuentry |linux \(|set timeout)",
     "settings of dnsmasq": r"^dhcp-(boot|host|match|range|userclass|vendorclass)",
-    "settings of Kea": r"^Dhcp4$",
+    "settings of Kea": r"^Dhcp[46]?$",
     "cloud-init's data": r"^#cloud-config",
     "an object of Kubernetes": r"^apiVersion$",
     "a shell script": r"^#!/bin/sh",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from assay.act.boot.dhcp import DhcpHost, list_dhcp_hosts, render_dnsmasq, render_kea, render_kea6
+from assay.act.boot.script import DhcpHost, list_dhcp_hosts, render_dnsmasq, render_kea, render_kea6
 from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from tests.support.places import ROOT

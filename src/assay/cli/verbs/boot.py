@@ -70,7 +70,7 @@ def dhcp(
 
     Exit codes: 0 printed, with all nodes; 1 printed without some; 2 no Provisioning is meant.
     """
-    from assay.act.boot.dhcp import list_dhcp_hosts, render_dnsmasq, render_kea, render_kea6
+    from assay.act.boot.script import list_dhcp_hosts, render_dnsmasq, render_kea, render_kea6
 
     declared = Workspace(fleet.resolve()).fleet
     names = [provisioning] if provisioning else list(declared.provisionings)
