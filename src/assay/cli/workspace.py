@@ -174,7 +174,11 @@ class Workspace:
         from assay.declare.loader import load_fleet
 
         return FleetReloader(
-            self.root, lambda: load_fleet(self.root, self.overlays), self.clock, report, self.overlays or ()
+            self.root,
+            lambda cache: load_fleet(self.root, self.overlays, cache=cache),
+            self.clock,
+            report,
+            self.overlays or (),
         )
 
     def read_entries(self) -> list[LedgerEntry]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from assay.declare.problems import FleetProblem, ProblemSeverity
 from assay.declare.repository.draft import RepositoryDraft
+from assay.declare.yaml import ParseCache
 from assay.model.errors import AssayError
 from assay.model.facts import fact, internal
 from assay.model.plugins import CHECK_RULES
@@ -200,14 +201,21 @@ class CheckReport:
         return sum(problem.code == STAND_IN_CODE for problem in self.problems)
 
 
-def check_repository(root: Path, now: datetime | None = None, commit: str = "", *, is_lab: bool = False) -> CheckReport:
+def check_repository(
+    root: Path,
+    now: datetime | None = None,
+    commit: str = "",
+    *,
+    is_lab: bool = False,
+    cache: ParseCache | None = None,
+) -> CheckReport:
     """Check the repository at `root`: a commit of it, or the working folder.
 
     Expiry dates are compared with `now` (default: the machine's time). `is_lab`: for the lab, where examples serve.
 
     Mistakes in the repository are reported, not raised. Raises AssayError for a plug-in that does not work.
     """
-    draft = RepositoryDraft(root.absolute(), commit=commit, now=now)
+    draft = RepositoryDraft(root.absolute(), commit=commit, cache=cache, now=now)
     problems = list(draft.problems)
     for rule in load_rules().values():
         if rule.code != STAND_IN_CODE or not is_lab:

@@ -27,6 +27,7 @@ from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.adapters.scheduler import CustomerJob, SchedulerNodeStatus
 from assay.decide.faults.detection import FaultObservation
 from assay.decide.state import decision_and_fault_entries
+from assay.declare import yaml as declared_yaml
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
@@ -93,7 +94,9 @@ class Running:
         self.until(lambda: any("looks after" in line for line in self.said))
 
     def _run(self) -> None:
-        current = FleetReloader(self.root, lambda: load_fleet(self.root), self.desk.clock, self.said.append)
+        current = FleetReloader(
+            self.root, lambda cache: load_fleet(self.root, cache=cache), self.desk.clock, self.said.append
+        )
         told = LoopListener(self.lines.extend, self.said.append)
         with hold_rack_assignment(self.desk) as share:
             ReconcileLoop(
@@ -234,9 +237,23 @@ def test_the_fleets_files_are_followed_and_a_broken_spec_is_refused(fleet: Path,
     assert len(running.said) == 3
 
 
+def test_what_changed_is_read_once_to_be_used_and_to_be_checked(fleet: Path, monkeypatch: pytest.MonkeyPatch):
+    said, parsed = list[str](), list[bytes]()
+    parse = declared_yaml.parse_yaml
+    monkeypatch.setattr(
+        declared_yaml, "parse_yaml", lambda content, *more: parsed.append(content) or parse(content, *more)
+    )
+    current = FleetReloader(fleet, lambda cache: load_fleet(fleet, cache=cache), SystemClock(), said.append)
+    current.read_again()
+    assert current.reload_if_changed() is not None
+    own = [path.read_bytes() for path in (fleet / "specs").rglob("*.yaml")]
+    assert own
+    assert {parsed.count(content) for content in own} == {1}
+
+
 def test_what_is_no_mistake_of_a_file_but_of_meaning_is_refused_too(fleet: Path):
     said: list[str] = []
-    current = FleetReloader(fleet, lambda: load_fleet(fleet), SystemClock(), said.append)
+    current = FleetReloader(fleet, lambda cache: load_fleet(fleet, cache=cache), SystemClock(), said.append)
     assert current.reload_if_changed() is None
     (inventory,) = (path for path in (fleet / "inventory").glob("*.yml") if "profile: managed" in path.read_text())
     good = inventory.read_text()

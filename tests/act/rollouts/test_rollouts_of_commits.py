@@ -187,7 +187,7 @@ def test_of_two_controllers_that_adopt_a_commit_at_once_one_starts_the_rollout(r
 def test_a_server_follows_a_merge_and_says_that_reconcile_adopts_it(rolling):
     root, said = rolling.git.root, rolling.told
     current = CurrentContext(
-        rolling.context(), FleetReloader(root, lambda: load_fleet(root), SystemClock(), said.append)
+        rolling.context(), FleetReloader(root, lambda cache: load_fleet(root, cache=cache), SystemClock(), said.append)
     )
     commit = rolling.set_version("2")
     assert current.refresh().fleet.commit == commit
@@ -201,7 +201,7 @@ def test_a_server_follows_a_merge_and_says_that_reconcile_adopts_it(rolling):
 
 def test_the_running_loop_follows_a_merge_and_orders_the_canary(rolling):
     root, said = rolling.git.root, rolling.told
-    reloader = FleetReloader(root, lambda: load_fleet(root), SystemClock(), said.append)
+    reloader = FleetReloader(root, lambda cache: load_fleet(root, cache=cache), SystemClock(), said.append)
     listener = LoopListener(lambda _: None, said.append)
     memory = FleetSnapshotCache(rolling.context())
     loop = ReconcileLoop(memory, WHOLE_FLEET, reloader, lambda _: [], listener)

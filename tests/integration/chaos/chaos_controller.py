@@ -171,7 +171,7 @@ class Controller:
                 self._note("troubles", str(trouble))
                 time.sleep(0.1)
 
-    def read_fleet(self) -> Fleet:
+    def read_fleet(self, _: object = None) -> Fleet:
         """Return the fleet as it is declared now."""
         return self.fleet
 

@@ -19,6 +19,7 @@ from assay.act.loop.enrollment import enroll_nodes
 from assay.declare.check import check_repository
 from assay.declare.repository import signed_commits
 from assay.declare.repository.signed_commits import CommitChain, CommitSignature
+from assay.declare.yaml import ParseCache
 from assay.ledger.ledger_reader import read_projection
 from assay.model.clock import Clock
 from assay.model.entries.node_entries import CommitAcceptedEntry
@@ -139,7 +140,7 @@ class FleetReloader:
     """
 
     root: Path
-    read_fleet: Callable[[], Fleet]
+    read_fleet: Callable[[ParseCache], Fleet]
     clock: Clock
     report: Callable[[str], None]
     overlays: Sequence[Path] = ()
@@ -171,13 +172,14 @@ class FleetReloader:
             return None
 
     def _read_checked(self) -> Fleet:
-        fleet = self.read_fleet()
-        self.refuse_errors()
+        cache = ParseCache()  # of files as they are now, which are parsed once
+        fleet = self.read_fleet(cache)
+        self.refuse_errors(cache)
         return fleet
 
-    def refuse_errors(self) -> None:
+    def refuse_errors(self, cache: ParseCache | None = None) -> None:
         """Raise AssayError, in a sentence, for files in which `assay check` finds errors."""
-        problems = check_repository(self.root, self.clock.now()).problems
+        problems = check_repository(self.root, self.clock.now(), cache=cache).problems
         if errors := [problem for problem in problems if problem.severity == "error"]:
             more = f" (and {len(errors) - 1} more)" if errors[1:] else ""
             fix = "`assay check` lists every problem"
