@@ -18,6 +18,7 @@ PORTS = {
     "leaf-9 Ethernet1/4": (b"Ethernet1/4", b"leaf-9"),
     "leaf-9 Ethernet1/3": (b"Ethernet1/3", b"leaf-9"),
 }
+UNKNOWN = "leaf-9 Ethernet1/3"
 COOKIE = b"\x63\x82\x53\x63"
 DISCOVER, OFFER, REQUEST, ACK = 1, 2, 3, 5
 NAME, ADDRESS, KIND, SERVER = 12, 50, 53, 54
@@ -56,7 +57,7 @@ class Relay:
         self.socket.bind((address, 67))
         self.socket.settimeout(1)
 
-    def ask(self, kind: int, mac: bytes, port: tuple[bytes, bytes], more: bytes = b"", tries: int = 3) -> bytes:
+    def ask(self, kind: int, mac: bytes, port: tuple[bytes, bytes], more: bytes = b"", tries: int = 30) -> bytes:
         for _ in range(tries):
             self.socket.sendto(make_request(kind, self.address, mac, port, more), ("10.20.0.1", 67))
             try:
@@ -79,5 +80,7 @@ class Relay:
 
 if __name__ == "__main__":
     relay = Relay(sys.argv[1])
-    relay.ask(DISCOVER, bytes((2, 0, 0, 0, 9, 9)), PORTS["leaf-7 Ethernet1/3"], tries=20)  # until the server is there
-    json.dump({name: relay.lease(number, port, 3) for number, (name, port) in enumerate(PORTS.items())}, sys.stdout)
+    relay.ask(DISCOVER, bytes((2, 0, 0, 0, 9, 9)), PORTS["leaf-7 Ethernet1/3"], tries=100)  # until the server is there
+    tries = {name: 3 if name == UNKNOWN else 30 for name in PORTS}
+    leases = {name: relay.lease(number, port, tries[name]) for number, (name, port) in enumerate(PORTS.items())}
+    json.dump(leases, sys.stdout)
