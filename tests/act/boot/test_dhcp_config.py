@@ -124,6 +124,8 @@ ip link add server type veth peer name client address 02:00:00:00:00:01
 ip address add 10.20.0.1/16 dev server
 ip address add fd00:20::1/64 dev server nodad
 for side in server client; do echo 0 > /proc/sys/net/ipv6/conf/$side/accept_dad; ip link set $side up; done
+{before}
+until ip link show server | grep -q "state UP"; do sleep 0.05; done
 {server} &
 trap "kill $!" EXIT
 {client}
@@ -162,8 +164,11 @@ ASKS_6 = {
 HTTP_CLIENT = "48:54:54:50:43:6c:69:65:6e:74"
 
 
-def serve(program: str, fleet: Fleet, folder: Path, hosts: list[DhcpHost], client: str) -> None:
-    """Run a client beside a server that has what assay prints, and the site's own part: its interface."""
+def serve(program: str, fleet: Fleet, folder: Path, hosts: list[DhcpHost], client: str, before: str = "") -> None:
+    """Run a client beside a server that has what assay prints, and the site's own part: its interface.
+
+    `before`: commands before the server starts. Kea listens on no link that is down then.
+    """
     if subprocess.run(["unshare", "-n", "true"], check=False, capture_output=True).returncode:
         pytest.skip("no network namespace is allowed here; it needs root")
     provisioning, path, file = fleet.provisionings["lab1"], find_program(program), folder / "server.conf"
@@ -180,7 +185,7 @@ def serve(program: str, fleet: Fleet, folder: Path, hosts: list[DhcpHost], clien
             subnet["interface"] = "server"
         file.write_text(json.dumps({name: content}))
         server = f"env KEA_PIDFILE_DIR={folder} KEA_LOCKFILE_DIR={folder} {path} -c {file}"
-    command = ["unshare", "-n", "-m", "bash", "-c", LEASE.format(server=server, client=client)]
+    command = ["unshare", "-n", "-m", "bash", "-c", LEASE.format(server=server, client=client, before=before)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -227,8 +232,8 @@ def test_a_relay_tells_the_port_and_the_server_gives_the_address_of_the_port(
     fleet: Fleet, tmp_path: Path, program: str
 ) -> None:
     script = Path(__file__).with_name("dhcp_relay.py")
-    client = f"{RELAY}\nip netns exec relay {sys.executable} -I {script} 10.20.0.3 > {tmp_path}/said"
-    serve(program, fleet, tmp_path, ON_PORTS, client)
+    client = f"ip netns exec relay {sys.executable} -I {script} 10.20.0.3 > {tmp_path}/said"
+    serve(program, fleet, tmp_path, ON_PORTS, client, RELAY)
     assert json.loads((tmp_path / "said").read_text()) == {
         "leaf-7 Ethernet1/3": ["10.20.1.11", "n0001", "kept"],
         "leaf-8 Ethernet1/3": ["10.20.1.12", "n0002", "kept"],
