@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,13 +10,18 @@ import pytest
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.snapshot import FaultWaveTraits
 from assay.decide.state.asset_history import NodeSetup, make_setup_entry
+from assay.decide.state.fleet_snapshot import SWITCH_TRAY
 from assay.declare.loader import load_fleet
+from assay.fabric.scan import format_fabric_subject
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.reading import value
+from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.observe.evidence_store import EvidenceStore
+from tests.act.tickets.test_suspect_trays import TRAY, lead_to, make_evidence
+from tests.fabric.nvlink_racks import DESIGN, NODES, dump
 from tests.support.places import ROOT
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -54,3 +60,18 @@ def test_the_delivery_the_driver_and_the_models_are_those_that_were_seen_last(de
     desk.ledger.append(make_setup_entry(NodeSetup(), seen, "n0001", NOW))
     found = FaultWaveTraits(desk.fleet, desk.ledger, desk.evidence)["n0001"]
     assert {("batch", "lot-7"), ("driver", "570.1"), ("part", "H100")} <= found
+
+
+def test_the_switch_tray_where_all_sick_nvlinks_of_a_rack_lead_is_shared_by_its_nodes(desk):
+    designs = {**desk.fleet.designs, "rack-07": FabricDesign.model_validate(DESIGN)}
+    fleet = replace(desk.fleet, designs=designs)
+    for name in NODES:
+        desk.evidence.store_latest(make_evidence(name, lead_to(*TRAY, first=1)))
+    trays = {kind for kind, _ in FaultWaveTraits(fleet, desk.ledger, desk.evidence)["n0003"]}
+    assert SWITCH_TRAY not in trays, "no scan says where the links lead"
+    scan = EvidenceDocument(format_fabric_subject(designs["rack-07"]), NOW, {"discovery": {"text": value(dump())}})
+    desk.evidence.store_latest(scan)
+    traits = FaultWaveTraits(fleet, desk.ledger, desk.evidence)
+    assert {name for name in traits if (SWITCH_TRAY, "nvswitch-5") in traits[name]} == {*NODES}
+    desk.evidence.store_latest(make_evidence("n0001", lambda tray, gpu: [1, 7, 9]))
+    assert not any(kind == SWITCH_TRAY for kind, _ in FaultWaveTraits(fleet, desk.ledger, desk.evidence)["n0003"])

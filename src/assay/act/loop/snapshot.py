@@ -22,6 +22,7 @@ from assay.act.loop.projections import (
     record_unknown_jobs,
 )
 from assay.act.remedies.gpu_occupancy import add_processes
+from assay.act.tickets.collective_link_tickets import read_suspect_tray
 from assay.adapters.scheduler import SchedulerNodeStatus, StatusReadings, group_by_scheduler
 from assay.decide.faults.identity import select_own
 from assay.decide.moves.circuit_breaker import can_be_wave
@@ -30,7 +31,14 @@ from assay.decide.plan.setting_routes import list_settings_read
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.asset_history import project_node_setup
 from assay.decide.state.fault_weeks import FaultWeeks
-from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits, PoolRack
+from assay.decide.state.fleet_snapshot import (
+    SWITCH_TRAY,
+    FleetSnapshot,
+    NodeSnapshot,
+    NodeTrait,
+    NodeTraits,
+    PoolRack,
+)
 from assay.decide.state.node_projection import MACHINE_KINDS, NODE_STATES
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
@@ -137,6 +145,8 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
         topology = self._topologies.get(node.settings.fabric or "")
         for cable in topology.cables_of_node(name) if topology else ():
             traits |= {("leaf", end.device) for end in cable.ends if not end.node}
+        if tray := self._suspect_trays.get(name):
+            traits.add((SWITCH_TRAY, tray))
         traits.update(self._list_firmware(name))
         setup = project_node_setup(self._ledger.entries(name, [SetupSeenEntry.kind]))
         traits |= {("part", model) for model in setup.models.values()}
@@ -167,6 +177,17 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
     @cached_property
     def _spec_commits(self) -> dict[str, str]:
         return {run.id: run.spec_commit for run in self._ledger.runs()}
+
+    @cached_property
+    def _suspect_trays(self) -> dict[str, str]:
+        """The switch tray that is suspect in the rack of each node, where the rack's NVLinks tell it."""
+        suspects = dict[str, str]()
+        for design in self._fleet.designs.values():
+            with contextlib.suppress(AssayError):  # damaged evidence, which its checks report
+                tray, _ = read_suspect_tray(self._fleet, self._evidence, design)
+                if design.nvlink and tray and tray not in self._fleet.nodes:
+                    suspects |= dict.fromkeys(design.nvlink.node_names, tray)
+        return suspects
 
     @cached_property
     def _topologies(self) -> dict[str, CompiledTopology]:

@@ -21,13 +21,7 @@ from assay.act.loop.projections import read_node_states
 from assay.act.schedules.due_slots import SlotTask
 from assay.act.schedules.idle_visits import IdleNodeResult, find_exclusion, is_in_service
 from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
-from assay.act.tickets.collective_link_tickets import (
-    COUNTERS,
-    UNTOLD,
-    find_suspect_tray,
-    make_link_facts,
-    read_sick_links,
-)
+from assay.act.tickets.collective_link_tickets import make_link_facts, read_suspect_tray
 from assay.adapters.scheduler import SchedulerNodeStatus, format_jobs, group_by_scheduler
 from assay.decide.faults.detection import count_sightings
 from assay.decide.faults.recovery import make_clearance
@@ -36,7 +30,6 @@ from assay.decide.state.node_state import NodeState
 from assay.declare.stand_ins import refuse_workload
 from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.devices import list_adapter_names
-from assay.fabric.scan import format_fabric_subject, read_discovery
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.errors import AssayError
 from assay.model.facts import to_json
@@ -159,22 +152,9 @@ def find_suspect_trays(
     context: ControllerContext, report: CollectivesReport, designs: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
     """Return the suspect tray of each NVLink domain that is named, "" where it cannot be told, with the reason."""
-    trays = {}
-    for name in (culprit.part.name for culprit in report.named if culprit.part.kind == "nvlink"):
-        design = context.fleet.designs.get(designs.get(name, ""))
-        if design is None or design.nvlink is None:
-            trays[name] = "", f"{UNTOLD}: no FabricDesign describes its NVLinks"
-            continue
-        read = {}
-        for node in design.nvlink.node_names:
-            latest = context.evidence.latest(node)
-            limits = context.fleet.spec_of(node).limits
-            most = {each: limits[f"nvlink_{each}"].value for each in COUNTERS if f"nvlink_{each}" in limits}
-            if latest and (links := read_sick_links(latest, most)):
-                read[node] = links
-        scan = context.evidence.latest(format_fabric_subject(design))
-        trays[name] = find_suspect_tray(design.nvlink, read, read_discovery(scan) if scan else None)
-    return trays
+    names = [culprit.part.name for culprit in report.named if culprit.part.kind == "nvlink"]
+    known = {name: context.fleet.designs.get(designs.get(name, "")) for name in names}
+    return {name: read_suspect_tray(context.fleet, context.evidence, design) for name, design in known.items()}
 
 
 def _describe_tray(tray: tuple[str, str]) -> str:

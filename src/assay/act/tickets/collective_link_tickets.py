@@ -1,7 +1,7 @@
 """Tickets for links that scheduled searches with collectives name: an uplink or NVLink domain belongs to no node.
 
 What is named and what proved good stands in the facts of the search's slot, in the ledger. A link stays named until a
-later search sees it good, and never bad. Pure.
+later search sees it good, and never bad.
 
 In a rack, each GPU has a link to each NVSwitch ASIC: a sick compute tray shows at its own GPUs, a sick switch tray at
 the links of most nodes that lead to it. Where they lead, the rack's last scan says by the ports' numbers; that NVML
@@ -15,11 +15,15 @@ from typing import Any, NamedTuple
 
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine
 from assay.fabric.discovery import FabricDiscovery
+from assay.fabric.scan import format_fabric_subject, read_discovery
 from assay.model.evidence import EvidenceDocument
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
+from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.fabric.nvlink_domain import DEVICES_PER_TRAY, NvlinkDomain, NvlinkPlace
 from assay.model.text.lists import format_list
 from assay.model.ticket import Ticket, TicketPlace
+from assay.observe.evidence_store import EvidenceStore
 from assay.validate.collectives.judging import PairObservation
 from assay.validate.collectives.report import CollectivesReport
 
@@ -27,8 +31,6 @@ LINK_TICKET_KIND = "collectives"
 """How the keys of these tickets begin."""
 LINK_KINDS = ("uplink", "nvlink")
 SHOWN_RUNS = 6
-
-
 SickLinks = Mapping[int, frozenset[int]]
 """The links of each GPU of a node that are down or count errors, by their numbers."""
 COUNTERS = ("recoveries", "crc_errors")
@@ -145,6 +147,20 @@ def make_link_tickets(links: Iterable[NamedLink]) -> Iterator[Ticket]:
             cause=format_list([*parts, "errors that slow the link"]),
             steps="\n".join(steps),
         )
+
+
+def read_suspect_tray(fleet: Fleet, evidence: EvidenceStore, design: FabricDesign | None) -> tuple[str, str]:
+    """Return the suspect tray of a rack by what was read last, "" where it cannot be told, and the reason."""
+    if design is None or design.nvlink is None:
+        return "", f"{UNTOLD}: no FabricDesign describes its NVLinks"
+    read = {}
+    for node in design.nvlink.node_names:
+        latest, limits = evidence.latest(node), fleet.spec_of(node).limits
+        most = {each: limits[f"nvlink_{each}"].value for each in COUNTERS if f"nvlink_{each}" in limits}
+        if latest and (links := read_sick_links(latest, most)):
+            read[node] = links
+    scan = evidence.latest(format_fabric_subject(design))
+    return find_suspect_tray(design.nvlink, read, read_discovery(scan) if scan else None)
 
 
 def read_sick_links(evidence: EvidenceDocument, most: Mapping[str, float]) -> SickLinks | None:

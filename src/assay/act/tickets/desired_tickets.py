@@ -288,16 +288,18 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
     held_hours = snapshot.policy.breaker.held_hours
     for breaker in list_open_breakers(view.node_state for view in views_by_name.values()):
         views = [views_by_name[name] for name in breaker.nodes]
-        title = breaker.reason.removeprefix("breaker: ").partition(RATE_SAYS)[0].partition("; or ")[0]
         faults = chain.from_iterable(view.node_state.faults for view in views if breaker.series)
         severities: set[FaultSeverity] = {fault.severity for fault in faults if fault.open_series}
         known = sorted({number for name in breaker.nodes for number in shared_by.get(name, ())})
         held |= set(known)
-        acts = "\n".join(f"{each.cause.act}: {each.shares} {each.place}" for each in map(shared.__getitem__, known))
+        acts = [shared[number].order for number in known]
+        title = breaker.reason.removeprefix("breaker: ").partition(RATE_SAYS)[0].partition("; or ")[0]
+        title = title if breaker.series else f"many nodes of pool {breaker.pool} fail at once"
+        if len(acts) == 1 and {*breaker.nodes} <= {*shared[known[0]].nodes}:
+            title = acts[0]
         yield Ticket(
             **_make_identity(f"{BREAKER_TICKET_KIND}/{breaker.series or breaker.pool}"),
-            title="Find the cause, or clear the breaker: "
-            + (title if breaker.series else f"many nodes of pool {breaker.pool} fail at once"),
+            title=f"Find the cause, or clear the breaker: {title}",
             node=views[0].name,
             places=tuple(_make_place(view) for view in views),
             expected="it is known whether they have one cause, and what failed passes its checks again",
@@ -305,8 +307,8 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
             f"cordoned: {format_list(breaker.cordoned) or 'none'}",
             verify=f"assay explain {views[0].name}",
             severity=min(severities or {"catastrophic"}, key=SEVERITIES.index),
-            steps=f"{acts or 'find what the nodes have in common: a driver, a firmware, a switch, a rack, a job'}\n"
-            f"when it is mended, or is no common cause: {breaker.clear}\n"
+            steps="\n".join(acts or ["find what the nodes have in common: a driver, firmware, a switch, a rack, a job"])
+            + f"\nwhen it is mended, or is no common cause: {breaker.clear}\n"
             f"{SERIES_WAITS if breaker.series else f'what only a log told is answered after {held_hours:g} h'}",
         )
     places = {view.name: _make_place(view) for view in snapshot.nodes}
@@ -451,10 +453,10 @@ def _incident_tickets(
 
 def _make_shared_ticket(shared: SharedIncident, places: Mapping[str, TicketPlace]) -> Ticket:
     """Return the ticket of a cause outside of the nodes that show it: one for all of them."""
-    order, leads = shared.cause.act, [incident.lead for incident in shared.members]
+    order, leads = shared.order, [incident.lead for incident in shared.members]
     return Ticket(
         **_make_identity(f"{SHARED_TICKET_KIND}/{shared.shares}/{shared.place}/{shared.cause.summary}"),
-        title=f"{order[:1].upper()}{order[1:]}: {shared.shares} {shared.place}",
+        title=f"{order[:1].upper()}{order[1:]}",
         node=shared.nodes[0],
         places=tuple(places[name] for name in shared.nodes),
         expected=f"none of {format_list(fold_names(shared.nodes))} shows it",

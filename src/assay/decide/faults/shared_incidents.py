@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from assay.decide.faults.incidents import Incident, list_incidents
-from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.moves.cordons import map_rack_rules
+from assay.decide.state.fleet_snapshot import SWITCH_TRAY, FleetSnapshot, NodeSnapshot
 from assay.model.facts import fact
 from assay.model.specs.fault_relations import SharedCause, matches
 from assay.model.timestamps import parse_time
@@ -19,9 +20,11 @@ class SharedIncident:
     """One cause that shows on several nodes which share something."""
 
     shares: str
-    """What the nodes share: rack, leaf, site or spec."""
+    """What the nodes share: rack, NVLink domain, leaf, site or spec."""
     place: str
     """Which one."""
+    suspects: tuple[str, ...]
+    """The switch trays that the sick links of each of the nodes lead to."""
     cause: SharedCause
     """What it is, and what is done about it."""
     members: tuple[Incident, ...]
@@ -31,6 +34,11 @@ class SharedIncident:
     def nodes(self) -> tuple[str, ...]:
         """The nodes, each once."""
         return tuple(dict.fromkeys(incident.node for incident in self.members))
+
+    @property
+    def order(self) -> str:
+        """What a technician does, and where."""
+        return f"{self.cause.act}: {', '.join([f'{self.shares} {self.place}', *self.suspects])}"
 
 
 def list_open_incidents(snapshot: FleetSnapshot) -> dict[str, list[Incident]]:
@@ -67,20 +75,25 @@ def list_shared_incidents(
             count = len({view.name for view, _ in burst})
             if count >= cause.nodes and count * 100 >= cause.percent * sizes.get(place, 0):
                 taken |= {incident.id for _, incident in burst}
-                yield SharedIncident(cause.shares, place, cause, tuple(incident for _, incident in burst))
+                traits = [snapshot.traits.get(view.name, frozenset()) for view, _ in burst]
+                named = sorted(frozenset.intersection(*traits)) if cause.shares == "NVLink domain" else ()
+                suspects = tuple(" ".join(trait) for trait in named if trait[0] == SWITCH_TRAY)
+                yield SharedIncident(cause.shares, place, suspects, cause, tuple(incident for _, incident in burst))
 
 
 def _list_places(snapshot: FleetSnapshot, view: NodeSnapshot, cause: SharedCause) -> list[str]:
     if cause.shares == "leaf":
         return [name for kind, name in sorted(snapshot.traits.get(view.name, ())) if kind == "leaf"]
-    places = {"site": view.node.site, "spec": view.node.spec, "rack": "/".join(view.node.rack_place)}
-    return [places[cause.shares]]
+    if cause.shares == "NVLink domain" and view.node.spec not in map_rack_rules(snapshot.policy):
+        return []
+    places = {"site": view.node.site, "spec": view.node.spec}
+    return [places.get(cause.shares, "/".join(view.node.rack_place))]
 
 
 def _count_nodes(snapshot: FleetSnapshot, cause: SharedCause) -> Mapping[str, int]:
     """Return how many nodes each rack or site has; nothing for leaves and specs, whose quiet nodes nobody counts."""
     counts = Counter[str]()
-    if cause.shares in ("rack", "site"):
+    if cause.shares not in ("leaf", "spec"):
         for view in snapshot.nodes:
             counts.update(_list_places(snapshot, view, cause))
         for (_, site, rack), count in snapshot.quiet_counts.items():

@@ -24,6 +24,8 @@ PoolRack = tuple[str, str, str]
 NodeTrait = tuple[str, str]
 """What a node shares with others, by kind and name: `("leaf", "leaf-03")`, `("spec commit", "1a2b3c4")`."""
 NodeTraits = frozenset[NodeTrait]
+SWITCH_TRAY = "switch tray"
+"""The kind of the trait that names where all sick NVLinks of the node's rack lead."""
 
 
 @dataclass(frozen=True, slots=True)

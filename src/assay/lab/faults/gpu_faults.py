@@ -101,7 +101,7 @@ def gpu_nvlink_down(state: VirtualNodeState, now: datetime, gpu: int, links: int
 
 def gpu_nvlink_errors(state: VirtualNodeState, now: datetime, gpu: int, link: int = 4, count: int = 40) -> None:
     """An NVLink that recovers repeatedly and loses data."""
-    state["gpus"][gpu]["nvlink_errors"] = {str(link): {"recoveries": count, "crc_errors": count, "replays": count}}
+    state["gpus"][gpu]["nvlink_errors"] |= {str(link): {"recoveries": count, "crc_errors": count, "replays": count}}
 
 
 def gpu_fabric(state: VirtualNodeState, now: datetime, gpu: int, state_is: int = IN_PROGRESS) -> None:

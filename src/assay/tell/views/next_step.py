@@ -132,11 +132,12 @@ def _is_last(command: str) -> bool:
 
 
 def list_open_tickets(tickets: Iterable[TicketRecord]) -> dict[str, dict[str, Ticket]]:
-    """Return the open tickets of each node by id, the most severe first."""
+    """Return the open tickets that name each node or other device, by id, the most severe first."""
     opened = [record for record in tickets if not record.closed_at]
     ranks: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}
     opened.sort(key=lambda record: (ranks.get(record.ticket.severity, len(ranks)), record.opened_at))
     by_node: dict[str, dict[str, Ticket]] = {}
     for record in opened:
-        by_node.setdefault(record.ticket.node, {})[record.ticket.id] = record.ticket
+        for name in (record.ticket.node, *(place.device for place in record.ticket.places)):
+            by_node.setdefault(name, {})[record.ticket.id] = record.ticket
     return by_node
