@@ -59,13 +59,7 @@ from assay.validate.active.burn_in_windows import (
     make_plan_for,
 )
 from assay.validate.active.drift_against_neighbours import compute_gpu_rates, find_drifts, list_slow_gpus
-from assay.validate.active.golden import (
-    BATTERY,
-    NEIGHBOURS,
-    NodeVotes,
-    judge_beside_others,
-    parse_other_nodes,
-)
+from assay.validate.active.golden import BATTERY, NEIGHBOURS, NodeVotes, judge_beside_others, parse_other_nodes
 from assay.validate.active.run_verdict import RunVerdict, describe_untold, judge_run
 from assay.validate.active.unit_results import LoadRun, UnreadableRun, read_load_run
 from assay.validate.collectives.fabric_map import find_nvlink_domains

@@ -17,10 +17,7 @@ from functools import cached_property
 from threading import Lock, RLock
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.projections import (
-    LatestOutcomeCache,
-    record_unknown_jobs,
-)
+from assay.act.loop.projections import LatestOutcomeCache, record_unknown_jobs
 from assay.act.remedies.gpu_occupancy import add_processes
 from assay.act.tickets.collective_link_tickets import read_suspect_tray
 from assay.adapters.scheduler import SchedulerNodeStatus, StatusReadings, group_by_scheduler
@@ -31,14 +28,7 @@ from assay.decide.plan.setting_routes import list_settings_read
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.asset_history import project_node_setup
 from assay.decide.state.fault_weeks import FaultWeeks
-from assay.decide.state.fleet_snapshot import (
-    SWITCH_TRAY,
-    FleetSnapshot,
-    NodeSnapshot,
-    NodeTrait,
-    NodeTraits,
-    PoolRack,
-)
+from assay.decide.state.fleet_snapshot import SWITCH_TRAY, FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits, PoolRack
 from assay.decide.state.node_projection import MACHINE_KINDS, NODE_STATES
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects

@@ -22,19 +22,10 @@ from assay.decide.moves.cordons import find_last_cordon, must_be_closed
 from assay.decide.moves.corrections import describe_fights
 from assay.decide.moves.excused_failures import is_drift_explained
 from assay.decide.moves.held_answers import list_open_breakers
-from assay.decide.moves.proposals import (
-    FOREIGN_NOTE,
-    find_respected_cordon,
-    is_ordered_stay,
-    list_disturbing_actions,
-)
+from assay.decide.moves.proposals import FOREIGN_NOTE, find_respected_cordon, is_ordered_stay, list_disturbing_actions
 from assay.decide.moves.remedy_ladder import is_flapping
 from assay.decide.moves.replacements import judge_pools
-from assay.decide.moves.required_checks import (
-    describe_missing_burn_in,
-    find_burn_in_of_stay,
-    judge_state_requirements,
-)
+from assay.decide.moves.required_checks import describe_missing_burn_in, find_burn_in_of_stay, judge_state_requirements
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.burn_in_record import BurnInRecord

@@ -32,11 +32,7 @@ from assay.act.tickets.desired_tickets import (
     make_trust_tickets,
 )
 from assay.act.tickets.part_names import PartNames
-from assay.act.tickets.ticket_diff import (
-    TICKET_STATUSES,
-    TICKETS,
-    diff_tickets,
-)
+from assay.act.tickets.ticket_diff import TICKET_STATUSES, TICKETS, diff_tickets
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
     NODES_WITH_RETURNED_PARTS,

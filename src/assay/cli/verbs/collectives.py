@@ -21,16 +21,9 @@ from assay.model.specs.load_parts import find_lacking_part
 from assay.model.specs.workload import CollectiveWorkload
 from assay.model.text.lists import fold_names, format_count, format_list, suggest_nearest
 from assay.validate.collectives.cpu_workload import parse_plant
-from assay.validate.collectives.fabric_map import (
-    FabricMap,
-    add_routes,
-    build_fabric_map,
-    find_nvlink_domains,
-)
+from assay.validate.collectives.fabric_map import FabricMap, add_routes, build_fabric_map, find_nvlink_domains
 from assay.validate.collectives.judging import GroupObservation, PairObservation
-from assay.validate.collectives.report import (
-    CollectivesReport,
-)
+from assay.validate.collectives.report import CollectivesReport
 
 if TYPE_CHECKING:
     from assay.validate.collectives.result_file import ResultFile, SearchHeader
@@ -91,10 +84,6 @@ def _list_pairs(evidence: Sequence[PairObservation | GroupObservation]) -> Itera
 
 collectives_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-Nodes = Annotated[
-    list[str] | None,
-    nodes_argument("Only these nodes. Default: all of the design."),
-]
 Design = Annotated[str, typer.Option(metavar="NAME", help="The FabricDesign. Default: the only one.")]
 Routes = Annotated[
     Path | None,
@@ -102,23 +91,6 @@ Routes = Annotated[
         metavar="FILE", help="The output of dump_fts: which uplink leads where. Default: assumed from the design."
     ),
 ]
-Allocated = Annotated[
-    bool,
-    typer.Option(
-        "--allocated", rich_help_panel=WHICH, help="The NODEs are allocated to you: do not ask their scheduler."
-    ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", help="Chooses the partners.", min=0)]
-Deadline = Annotated[
-    float | None,
-    typer.Option(
-        metavar="S",
-        rich_help_panel=HOW,
-        help="Seconds until a run counts as hung. Default: those of the workload, or 120.",
-        min=0.1,
-    ),
-]
-AtOnce = Annotated[int, typer.Option(metavar="N", rich_help_panel=HOW, help="Runs at the same time.", min=1)]
 
 
 @collectives_app.callback()
@@ -131,7 +103,10 @@ def run(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Where the results go; an interrupted search continues there.")
     ],
-    nodes: Nodes = None,
+    nodes: Annotated[
+        list[str] | None,
+        nodes_argument("Only these nodes. Default: all of the design."),
+    ] = None,
     workload: Annotated[
         str,
         typer.Option(
@@ -156,12 +131,25 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", rich_help_panel=HOW, help="A folder for {out} that nodes and this machine share."),
     ] = None,
-    deadline: Deadline = None,
-    at_once: AtOnce = 512,
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            rich_help_panel=HOW,
+            help="Seconds until a run counts as hung. Default: those of the workload, or 120.",
+            min=0.1,
+        ),
+    ] = None,
+    at_once: Annotated[int, typer.Option(metavar="N", rich_help_panel=HOW, help="Runs at the same time.", min=1)] = 512,
     design: Design = "",
     routes: Routes = None,
-    allocated: Allocated = False,
-    seed: Seed = 0,
+    allocated: Annotated[
+        bool,
+        typer.Option(
+            "--allocated", rich_help_panel=WHICH, help="The NODEs are allocated to you: do not ask their scheduler."
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Chooses the partners.", min=0)] = 0,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
