@@ -14,6 +14,7 @@ from assay.ledger.store import Ledger
 from assay.model.facts import to_json
 from assay.model.specs.node_settings import PoolCapacity
 from assay.model.timestamps import format_minute
+from assay.observe.last_seen import CONTACTS_FILE, LastSeen
 from assay.tell.views.expected_return import describe_return
 from assay.tell.views.listings import summarize_node, summarize_pools
 from assay.tell.views.pool_delivery import list_pool_deliveries
@@ -41,13 +42,17 @@ def leave(paper, name):
         paper.settle(name)
 
 
-def read(paper, tmp_path):
+def read(paper, tmp_path, silent=()):
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     ledger.append(*(replace(entry, seq=0) for entry in paper.log.values()))
     fleet = SimpleNamespace(
         policy=paper.policy, policies={"default": paper.policy}, nodes=paper.nodes, capacities=CAPACITIES
     )
-    source = SimpleNamespace(fleet=fleet, ledger_for_reading=ledger, clock=SimpleNamespace(now=lambda: paper.now))
+    clock = SimpleNamespace(now=lambda: paper.now)
+    LastSeen(tmp_path / CONTACTS_FILE).record_polls(
+        {(name, "probe"): name not in silent for name in paper.nodes}, paper.now
+    )
+    source = SimpleNamespace(fleet=fleet, ledger_for_reading=ledger, clock=clock, data_dir=tmp_path)
     return source, list_pool_deliveries(source, list(paper.stories().values()))
 
 
@@ -62,6 +67,13 @@ def test_a_swap_is_told_with_both_serial_numbers_and_its_decision(paper, tmp_pat
     nodes = [summarize_node(source.fleet, state, {}, for_customer=False) for state in paper.stories().values()]
     [pool] = summarize_pools(nodes, [delivery])
     assert to_json(pool)["delivery"]["swaps"][0]["body"]["by_serial"] == "S-n3"
+
+
+def test_a_node_that_nobody_has_read_is_not_counted_as_serving(paper, tmp_path):
+    paper.later(hours=2)
+    _, [delivery] = read(paper, tmp_path, silent=["n2"])
+    assert (delivery.delivered, delivery.not_known, delivery.missing) == (1, 1, 0)
+    assert delivery.describe().startswith("pool a: 1 of 2 nodes serve, 1 more are not known, ")
 
 
 def test_without_a_spare_the_pool_says_what_lacks_and_until_when_and_has_one_ticket(paper, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketPlace
+from assay.model.timestamps import format_time
 from assay.tell.customer.view import measure_availability
 from assay.tell.views.fleet import draw_rack, draw_ticket_racks, find_racks, list_cells
 from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
@@ -67,6 +68,21 @@ def test_availability_says_over_which_nodes_it_is(paper: Paper) -> None:  # noqa
     found = measure_availability([paper.story(name) for name in ("n1", "n2", "n3")], SERVING, month, paper.now)
     assert found is not None
     assert (found.share, found.since, found.nodes) == (1.0, month, 2)
+
+
+def test_time_in_which_nobody_knows_a_node_counts_in_neither(paper: Paper) -> None:  # noqa: F811
+    for name in ("n1", "n2", "n3"):
+        paper.add(name)
+    began = paper.now
+    paper.later(hours=2)
+    unread = {"n1": format_time(paper.now), "n2": ""}
+    paper.later(hours=6)
+    stories = [paper.story(name) for name in ("n1", "n2", "n3")]
+    found = measure_availability(stories, SERVING, began, paper.now, unread)
+    assert found is not None
+    assert (found.share, found.nodes) == (1.0, 2)
+    alone = measure_availability(stories[1:2], SERVING, began, paper.now, unread)
+    assert alone is None, "of a node that was never read nothing is known"
 
 
 def test_a_node_that_never_served_has_no_availability(paper: Paper) -> None:  # noqa: F811

@@ -25,12 +25,13 @@ from assay.model.errors import AssayError
 from assay.model.facts import fact, inline
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_list
-from assay.model.timestamps import format_ago, format_duration, parse_duration, parse_time
+from assay.model.timestamps import format_ago, parse_duration, parse_time
 from assay.tell.views.burn_in_status import describe_burn_in_of_stay
 from assay.tell.views.incident_story import NO_STORY, NodeStory, read_stories
 from assay.tell.views.node_status import (
     describe_disagreement,
     describe_reading,
+    describe_unread,
     list_current_lost_cordons,
     make_node_status,
 )
@@ -52,6 +53,8 @@ CSV_COLUMNS = (
     *("unread_since", "read_at", "incident", "next.who", "next.task", "next.ticket"),
 )
 INCIDENTS_SHOWN = 2
+PIPE_WIDTH = 4000
+"""Columns of a table that is not printed to a terminal: a program reads a node by its line."""
 LISTED = 100
 """Of more nodes than this, only those that need a look are listed, after a summary."""
 
@@ -103,13 +106,10 @@ def list_counts(
 
 def format_counts(states: Iterable[NodeState], unread: Mapping[str, str], now: datetime) -> str:
     """Return how many nodes are in each state, the most common first, and how many are not known, and since when."""
-    shown, doubtful = list(states), list[str]()
+    shown = list(states)
     counts = Counter(state.state for state in shown if state.node not in unread)
-    if silent := [unread[state.node] for state in shown if state.node in unread]:
-        first = min(silent)
-        since = f"for up to {format_duration(now - parse_time(first))}" if first else "some never read"
-        doubtful = [f"{len(silent):,} not known ({since})"]
-    return ", ".join([*(f"{count:,} {name}" for name, count in counts.most_common()), *doubtful])
+    doubtful = describe_unread([unread[state.node] for state in shown if state.node in unread], now)
+    return ", ".join(filter(None, [*(f"{count:,} {name}" for name, count in counts.most_common()), doubtful]))
 
 
 def list_rows(
@@ -120,16 +120,21 @@ def list_rows(
     now: datetime,
     plain: Collection[str] | None,
 ) -> Iterator[Sequence[str]]:
-    """Yield a row for each node. States out of service are coloured: those that are not among `plain`.
+    """Yield one row for each node. States out of service are coloured: those that are not among `plain`.
 
     `readings`: how old what is known of a node is.
     """
     for state in states:
         story = stories.get(state.node, NO_STORY)
-        lines = [*notes.get(state.node, ()), *_format_reasons(state, story, now)]
-        lines += [readings[state.node]] if state.node in readings else []
-        reasons = "\n".join(map(escape, lines))
-        yield state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), reasons
+        words = [*notes.get(state.node, ()), *_format_reasons(state, story, now)]
+        words += [readings[state.node]] if state.node in readings else []
+        yield (
+            state.node,
+            state.pool,
+            _format_state(state, plain),
+            format_ago(state.since, now),
+            escape("; ".join(words)),
+        )
 
 
 def _format_state(state: NodeState, plain: Collection[str] | None) -> str:
@@ -239,9 +244,10 @@ def status(
     """Show the state of every node: since when, what it waits for, who holds it, and why it is in this state.
 
     A node in service that nothing has read for longer than the policy's `silence` allows, or whose agent and BMC are
-    both silent for so long, is not known, whatever its state. The last line of a node that is not well says how old its
-    reading is. Of more than a hundred nodes, first count them by pool and state, and then list those only that are out
-    of service, not known, have an incident, wait, or are held. --all, or anything that selects nodes, lists the others.
+    both silent for so long, is not known, whatever its state. The row of a node that is not well says what broke, since
+    when, who acts next, and how old its reading is. Of more than a hundred nodes, first count them by pool and state,
+    and then list those only that are out of service, not known, have an incident, wait, or are held. --all, or anything
+    that selects nodes, lists the others.
 
     Then show the active rollout, a commit that was adopted without one because it cannot be compared, and the open
     circuit breakers: what they hold back, and how to clear them. First comes how far automation may go, what it would
@@ -352,7 +358,7 @@ def describe_rollouts(rollouts: RolloutHistory, now: datetime) -> Iterator[str]:
 
 
 def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool) -> None:
-    console, now = open_console(), workspace.clock.now()
+    console, now = open_console(PIPE_WIDTH), workspace.clock.now()
     in_service = _list_service_states(workspace) if is_summary or console.is_terminal else None
     unread = _find_unread(workspace, fleet.shown)
     listed, stories = fleet.shown, _read_stories(workspace, fleet.shown)

@@ -5,10 +5,11 @@ A notice is one line about a node that left service or came back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from textwrap import shorten
+from types import MappingProxyType
 
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import ServiceAbsence, list_absences, list_fleet_absences
@@ -22,6 +23,7 @@ from assay.tell.customer.customer_explanation import (
     find_harm,
     read_customer_situation,
 )
+from assay.tell.views.node_status import describe_unread
 from assay.tell.views.records import RecordSource, find_unread
 
 EXPLAINED = 40
@@ -47,7 +49,10 @@ class CustomerNode:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """The share of time in which `nodes` nodes served since `since`, of the time since each first served."""
+    """The share of time in which `nodes` nodes served since `since`, of the time since each first served.
+
+    Time in which nobody knows how a node is counts in neither.
+    """
 
     share: float
     since: datetime
@@ -58,11 +63,12 @@ class Availability:
 class CustomerView:
     """The nodes of a customer, by name, and how available they were this month (None: none has served yet).
 
-    `explained` are the nodes that are out, leave, are not known or may harm jobs, each with what the customer is told;
-    `unexplained` counts the rest.
+    `doubt`: how many are not known, in words, "" for none. `explained` are the nodes that are out, leave, are not known
+    or may harm jobs, each with what the customer is told; `unexplained` counts the rest.
     """
 
     nodes: tuple[CustomerNode, ...]
+    doubt: str
     availability: Availability | None
     explained: tuple[tuple[CustomerNode, CustomerExplanation], ...]
     unexplained: int
@@ -71,11 +77,6 @@ class CustomerView:
     def serving(self) -> int:
         """How many nodes serve and are known."""
         return sum(node.in_service and not node.is_unread for node in self.nodes)
-
-    @property
-    def unread(self) -> int:
-        """How many nodes serve and are not known."""
-        return sum(node.is_unread for node in self.nodes)
 
 
 def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name: str = "") -> CustomerView:
@@ -111,7 +112,11 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
         for node in shown[:EXPLAINED]
     )
     return CustomerView(
-        nodes, measure_availability(ours, serving, month, now), tuple(explained), len(shown[EXPLAINED:])
+        nodes,
+        describe_unread(unread.values(), now),
+        measure_availability(ours, serving, month, now, unread),
+        tuple(explained),
+        len(shown[EXPLAINED:]),
     )
 
 
@@ -122,17 +127,25 @@ def list_policy_states(fleet: Fleet) -> tuple[set[str], set[str]]:
 
 
 def measure_availability(
-    states: Iterable[NodeState], serving: set[str], begin: datetime, end: datetime
+    states: Iterable[NodeState],
+    serving: set[str],
+    begin: datetime,
+    end: datetime,
+    unread: Mapping[str, str] = MappingProxyType({}),
 ) -> Availability | None:
-    """Return how available these nodes were from `begin` to `end`, each from when it first served; None: none did."""
+    """Return how available these nodes were from `begin` to `end`, each from when it first served; None: none did.
+
+    `unread`: the nodes that are not known, and when each was last read ("" for never): what came then does not count.
+    """
     total, served, begins = timedelta(), timedelta(), []
     for state in states:
-        stays = list(list_stays(state, end))
-        first = max(next((began for name, began, _ in stays if name in serving), end), begin)
-        if first >= end:
+        known_to = min(end, parse_time(unread[state.node])) if state.node in unread else end
+        stays = list(list_stays(state, known_to))
+        first = max(next((began for name, began, _ in stays if name in serving), known_to), begin)
+        if first >= known_to:
             continue
         begins.append(first)
-        total += end - first
+        total += known_to - first
         for name, began, ended in stays:
             served += max(ended - max(began, first), timedelta()) if name in serving else timedelta()
     return Availability(served / total, min(begins), len(begins)) if begins else None

@@ -115,10 +115,11 @@ def list_capacity_series(source: MetricSource) -> Iterator[Series]:
     for pool, declared in source.context.fleet.capacities.items():
         states = [state for name, state in source.states.items() if source.pool_names[name] == pool]
         standing = judge_pool(source.context.policy, pool, declared, states, source.now)
-        spares = len(standing.spares)
+        spares, unread = len(standing.spares), list_unread(states, [source.context.policy], source.answered, source.now)
         counts = {
             "declared": declared.delivered,
-            "delivered": standing.delivered,
+            "delivered": standing.delivered - len(unread),
+            "not_known": len(unread),
             "spare": spares,
             "lacking": max(0, standing.wanted - spares),
         }

@@ -128,7 +128,7 @@ NODES_UNREAD = gauge(
 )
 POOL_NODES = gauge(
     "assay_pool_capacity_nodes",
-    "Nodes of a pool that declares its capacity: as declared, serving, in reserve, and lacking without a spare.",
+    "Nodes of a pool that declares its capacity: as declared, serving, not known, in reserve, and lacking a spare.",
     "pool",
     "capacity",
 )

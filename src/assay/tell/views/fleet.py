@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from assay.decide.state.node_state import NodeState
 from assay.model.fleet import Fleet
@@ -19,7 +20,8 @@ from assay.tell.views.node_status import STANDINGS, Standing, find_standing
 class NodeOnMap:
     """One node on the map. `since` is ISO 8601 UTC, `reason` that of its state; both "" if it was never observed.
 
-    `has_fault`: a fault is open. `unjudged`: how many of its errors no class of faults has.
+    `has_fault`: a fault is open. `unjudged`: how many of its errors no class of faults has. `unread_since`: when it was
+    last read, if that is so long ago that it is not known, "" for never.
     """
 
     name: str
@@ -33,6 +35,7 @@ class NodeOnMap:
     reason: str = ""
     has_fault: bool = False
     unjudged: int = 0
+    unread_since: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +98,30 @@ class FleetView:
     pools: Mapping[str, int]
     states: Mapping[str, int]
     sites: Mapping[str, tuple[RackOnMap, ...]] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    """When each node was last read that is shown and not known, "" for never."""
     unjudged: tuple[int, int] = (0, 0)
     """How many errors no class of faults has, and on how many of the nodes that are shown."""
 
 
-def list_cells(fleet: Fleet, states: Iterable[NodeState], unread: Collection[str] = frozenset()) -> list[NodeOnMap]:
+def list_cells(
+    fleet: Fleet, states: Iterable[NodeState], unread: Mapping[str, str] = MappingProxyType({})
+) -> list[NodeOnMap]:
     """Return every node of the inventory, in its order. `unread`: those in service whose last reading is too old."""
     policies = {name: policy for policy in fleet.policies.values() for name in policy.states}
     known = {state.node: state for state in states}
-    return [
-        _make_cell(node, known.get(node.name), policies, is_unread=node.name in unread) for node in fleet.nodes.values()
-    ]
+    return [_make_cell(node, known.get(node.name), policies, unread.get(node.name)) for node in fleet.nodes.values()]
 
 
 def _make_cell(
-    node: Node, state: NodeState | None, policies: Mapping[str, LifecyclePolicy], *, is_unread: bool
+    node: Node, state: NodeState | None, policies: Mapping[str, LifecyclePolicy], unread_since: str | None
 ) -> NodeOnMap:
     place = (node.name, node.pool, node.site, node.rack, node.u)
     if state is None:
         return NodeOnMap(*place, find_standing(None, None))
-    standing = find_standing(state, policies.get(state.state), is_unread=is_unread)
+    standing = find_standing(state, policies.get(state.state), is_unread=unread_since is not None)
     reason, has_fault = state.note or state.reason, bool(state.open_faults)
-    return NodeOnMap(*place, standing, state.state, state.since, reason, has_fault, state.unjudged)
+    return NodeOnMap(*place, standing, state.state, state.since, reason, has_fault, state.unjudged, unread_since)
 
 
 def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilter = NO_FILTER) -> FleetView:
@@ -132,6 +137,7 @@ def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilt
         pools=Counter(cell.pool for cell in cells),
         states=Counter(cell.state for cell in cells if cell.state),
         sites=group_by_site(shown),
+        unread=tuple(cell.unread_since for cell in shown if cell.unread_since is not None),
         unjudged=(sum(cell.unjudged for cell in shown), sum(cell.unjudged > 0 for cell in shown)),
     )
 

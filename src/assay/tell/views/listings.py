@@ -64,7 +64,7 @@ class PoolSummary:
     nodes: int
     """How many nodes it has."""
     in_service: int
-    """How many of them customers can use."""
+    """How many of them customers can use, and are known."""
     not_known: int
     """How many of these nothing has read for longer than the policy allows."""
     states: dict[str, int]
@@ -105,7 +105,7 @@ def summarize_pools(nodes: Iterable[NodeSummary], deliveries: Iterable[PoolDeliv
         PoolSummary(
             pool=pool,
             nodes=len(some),
-            in_service=sum(node.in_service for node in some),
+            in_service=sum(node.in_service and node.unread_since is None for node in some),
             not_known=sum(node.unread_since is not None for node in some),
             states=dict(Counter(node.state for node in some)),
             delivery=delivered.get(pool),

@@ -108,7 +108,7 @@ def find_next_step(
     ticket, serves = next(iter(tickets), ""), declared is not None and declared.in_service
     if state.note.startswith(FOREIGN_NOTE):
         return NextStep("whoever closed the node", "open it when the work is done", state.note, ticket)
-    work = f"technicians meanwhile: {tickets[ticket].title}" if ticket else ""
+    work = f"technicians meanwhile: {tickets[ticket].order}" if ticket else ""
     if waiting := find_waiting_decision(state, serves=serves):
         return NextStep(*WAITS[waiting.blocker], "; ".join(filter(None, [waiting.detail, work])), ticket)
     if policy and trust and (waits := list_trust_waits(policy, trust, state)):
@@ -116,7 +116,7 @@ def find_next_step(
         return NextStep("a person", waits[0].text if is_watched else f"say yes or no to {asks}", work, ticket)
     if ticket:
         typed = dict.fromkeys(command for each in tickets.values() for command in each.commands)
-        return NextStep("technicians", tickets[ticket].title, ", then ".join(sorted(typed, key=_is_last)), ticket)
+        return NextStep("technicians", tickets[ticket].order, ", then ".join(sorted(typed, key=_is_last)), ticket)
     if serves:
         return NextStep("assay", "decides at its next round", state.note, "") if state.open_faults else NOTHING_NEXT
     if declared is None or is_left_to_people(state, declared):

@@ -5,7 +5,7 @@ The colour, the letter and the shape of a node on a page mean that word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -14,7 +14,7 @@ from assay.decide.trust.record import MoveRequest
 from assay.model.facts import fact
 from assay.model.faults.fault_record import SCHEDULER_FAULTS
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.timestamps import format_ago
+from assay.model.timestamps import format_ago, format_duration, parse_time
 from assay.tell.views.burn_in_status import BurnInStatus, make_burn_in_status
 from assay.tell.views.incident_story import NO_STORY, NodeStory
 from assay.tell.views.next_step import NextStep, is_left_to_people
@@ -109,6 +109,15 @@ def describe_reading(read_at: str, unread_since: str | None, now: datetime) -> s
     if unread_since is None:
         return f"read {format_ago(last, now)}" if last else "not read yet"
     return f"not known: {f'last read {format_ago(last, now)}' if last else 'never read'}"
+
+
+def describe_unread(unread: Collection[str], now: datetime) -> str:
+    """Return how many nodes are not known, and for how long; "" for none. `unread`: when each was last read."""
+    if not unread:
+        return ""
+    oldest = min(unread)
+    since = f"for up to {format_duration(now - parse_time(oldest))}" if oldest else "some never read"
+    return f"{len(unread):,} not known ({since})"
 
 
 Standing = Literal["serving", "closing", "unread", "work", "people", "held", "unseen", "gone"]

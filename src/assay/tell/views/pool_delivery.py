@@ -13,7 +13,7 @@ from assay.model.entries.node_entries import NodeReplacedEntry
 from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.timestamps import format_time
-from assay.tell.views.records import RecordSource
+from assay.tell.views.records import RecordSource, find_unread
 
 SWAPS_SHOWN = 20
 
@@ -43,7 +43,9 @@ class PoolDelivery:
     declared: int
     """How many nodes it must deliver."""
     delivered: int
-    """How many serve."""
+    """How many serve, and are known."""
+    not_known: int
+    """How many more are in service, and are not known: their last reading is too old."""
     declared_spares: int
     """How many spares it should have."""
     spares: int
@@ -62,6 +64,7 @@ class PoolDelivery:
     def describe(self) -> str:
         """Return it in a line for people."""
         line = f"pool {self.pool}: {self.delivered} of {self.declared} nodes serve"
+        line += f", {self.not_known} more are not known" if self.not_known else ""
         line += f", {self.spares} of {self.declared_spares} spares are left"
         if not self.lacking:
             return line
@@ -90,6 +93,7 @@ def list_pool_deliveries(source: RecordSource, states: Collection[NodeState]) ->
     deliveries, absences = [], list_fleet_absences([policy], states)
     for pool, declared in source.fleet.capacities.items():
         standing = judge_pool(policy, pool, declared, by_pool[pool], now)
+        not_known = len(find_unread(source, by_pool[pool])) if by_pool[pool] else 0
         expected = standing.expect_enough(policy, states, now) if standing.is_short else None
         places = {"overdue": standing.overdue, "awaited": standing.awaited, "replaced": standing.replaced}
         away = []
@@ -101,7 +105,8 @@ def list_pool_deliveries(source: RecordSource, states: Collection[NodeState]) ->
             PoolDelivery(
                 pool=pool,
                 declared=declared.delivered,
-                delivered=standing.delivered,
+                delivered=standing.delivered - not_known,
+                not_known=not_known,
                 declared_spares=declared.spares,
                 spares=len(standing.spares),
                 missing=standing.missing,
