@@ -163,12 +163,15 @@ class GitHub(Service):
     def __init__(self, token: str) -> None:
         super().__init__()
         self.token, self.issues = token, list[dict[str, Any]]()
+        self.comments: dict[int, list[str]] = {}
 
     def answer(self, request: Request) -> tuple[int, Any]:
         if request.headers.get("Authorization") != f"Bearer {self.token}":
             return 401, {"message": f"Bad credentials {request.headers.get('Authorization')}"}
         if fault := find_fault("github", request, request.path):
             return fault[0], {"message": fault[1]}
+        if request.path.endswith("/comments"):
+            return self._answer_comments(request)
         number = request.path.rpartition("/")[2]
         if request.method == "POST":
             made = {"number": len(self.issues) + 1, "state": "open", **request.body}
@@ -185,6 +188,17 @@ class GitHub(Service):
         held = [one for one in reversed(self.issues) if not one.get("deleted")]
         ours = [one for one in held if request.query["labels"] in one["labels"]]
         return 200, ours[(page - 1) * size : page * size]
+
+    def _answer_comments(self, request: Request) -> tuple[int, Any]:
+        number = int(request.path.split("/")[-2])
+        if not any(one["number"] == number and not one.get("deleted") for one in self.issues):
+            return 404, {"message": "Not Found"}
+        told = self.comments.setdefault(number, [])
+        if request.method == "POST":
+            told.append(request.body["body"])
+            return 201, {"id": len(told), "body": told[-1]}
+        size, page = int(request.query.get("per_page", 30)), int(request.query.get("page", 1))
+        return 200, [{"body": body} for body in told[(page - 1) * size : page * size]]
 
 
 STATES = {"To Do": "new", "In Progress": "indeterminate", "Done": "done"}

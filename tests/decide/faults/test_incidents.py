@@ -210,6 +210,19 @@ def test_what_comes_after_a_proved_repair_is_another_incident(
     assert len(list_of(catalog, unproved, make_fault(catalog, *later))) == 1
 
 
+@pytest.mark.parametrize(("seen", "count"), [(45, 1), (2000, 2)])
+def test_what_is_seen_again_long_after_a_proved_repair_was_no_consequence(
+    catalog: FaultCatalog, seen: float, count: int
+) -> None:
+    over, again = (format_time(START + timedelta(minutes=minutes)) for minutes in (40, seen))
+    cause = make_fault(catalog, "gpu.xid.79", "gpu4", 0, cleared_at=over, response="acted")
+    symptom = make_fault(catalog, "gpu.missing", "gpu4", 5, last_seen=again)
+    incidents = list_of(catalog, cause, symptom)
+    assert len(incidents) == count
+    assert [(each.split_from, each.earlier) for each in incidents[1:]] == [(incidents[0].id, ())] * (count - 1)
+    assert len(list_of(catalog, replace(cause, response=""), symptom)) == 1, "nothing proved a repair"
+
+
 def test_a_check_of_the_node_that_names_one_part_is_about_that(catalog: FaultCatalog) -> None:
     def name(detail: str, part: str = "") -> str:
         (incident,) = list_of(catalog, make_fault(catalog, "psu.failed", part, 0, detail=detail))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.act.tickets.desired_tickets import TechnicianNotes, find_incident_end, list_desired_tickets
+from assay.act.tickets.desired_tickets import TechnicianNotes, list_desired_tickets
 from assay.act.tickets.part_names import PartNames
+from assay.act.tickets.ticket_moves import find_ticket_moves
 from assay.decide.moves.held_answers import list_open_breakers
 from assay.declare.loader import load_fleet
 from assay.fabric.compare.compare import compare_cabling
@@ -104,9 +105,7 @@ def test_the_ticket_of_an_incident_that_belongs_to_another_says_so(paper):
     paper.fault("n1", "psu.failed", "psu3")
     paper.step()
     assert [ticket.id for ticket in tickets_of(paper, "n1")] == [first.id]
-    situation = paper.situation()
-    said = find_incident_end(situation, situation.nodes[0], second.key.rpartition("/")[2])
-    assert said == "it has the same cause as psu.failed on a/n1/psu3, and its ticket"
+    assert find_ticket_moves(paper.situation(), second).into == first.key
 
 
 def test_power_of_a_rack_is_one_ticket_with_its_nodes(paper):

@@ -167,6 +167,7 @@ def test_a_github_issue_is_opened_once_changed_closed_and_reopened(room: Room, g
         assert room.deliver() == []
         states.append(github.issues[0]["state"])
     assert states == ["open", "open", "open", "closed", "open"]
+    assert [text.split()[3] for text in github.comments[1]] == ["closed:", "reopened:"]
     assert len(github.issues) == 1
     assert find_ticket_mark(github.issues[0]["body"]) == ticket().id
     assert github.issues[0]["labels"] == ["assay"]

@@ -13,9 +13,10 @@ from typing import Any
 from assay.act.effects.effect_journal import derive_effect_id
 from assay.act.orders.orders import list_fleet_waits
 from assay.act.remedies.dossier_build import locate_dossier, locate_photo_folder
-from assay.act.tickets.part_names import PartNames
+from assay.act.tickets.part_names import PartNames, name_parts
+from assay.act.tickets.ticket_moves import has_paperwork, is_in_stay_ticket, key_incident, key_shared
 from assay.decide.drift.differences import describe_fault
-from assay.decide.faults.incidents import Incident, list_incidents, name_incident
+from assay.decide.faults.incidents import Incident, list_incidents
 from assay.decide.faults.shared_incidents import SharedIncident, list_open_incidents, list_shared_incidents
 from assay.decide.moves.circuit_breaker import RATE_SAYS
 from assay.decide.moves.cordons import find_last_cordon, must_be_closed
@@ -34,7 +35,7 @@ from assay.decide.state.lemon_score import compute_lemon_score
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import make_cabling_tickets
-from assay.model.decision import FLAPPING_RULE, PAPERWORK, REPAIR_ACTIONS, WIPE
+from assay.model.decision import FLAPPING_RULE, REPAIR_ACTIONS, WIPE
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import IDENTITY_FAULT
 from assay.model.faults.fault_record import SEVERITIES, FaultRecord, FaultSeverity
@@ -50,8 +51,8 @@ DOSSIER_ACTION, TICKET_ACTION = "dossier", "ticket"
 TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in")
 """The kinds of causes that a ticket answers."""
 FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND, BURN_IN_TICKET_KIND = "foreign", "breaker", "burn-in"
-INCIDENT_TICKET_KIND, SHARED_TICKET_KIND, CAPACITY_TICKET_KIND = "incident", "shared", "capacity"
-"""How the keys of tickets about others' cordons, waves, burn-ins that prove nothing, incidents and pools begin."""
+CAPACITY_TICKET_KIND = "capacity"
+"""How the keys of tickets about others' cordons, waves, burn-ins that prove nothing, and pools begin."""
 SERIES_WAITS = "until then assay neither repairs nor tickets this class there, and adds nodes to this ticket"
 REPORTS_FOLDER = Path("reports")
 UNPROVED_SHOWN = 5
@@ -84,11 +85,7 @@ class TechnicianNotes:
 
     def name_part(self, view: NodeSnapshot, incident: Incident) -> str:
         """Return the part that an incident is about, with its other names, or all parts; "" for the whole node."""
-        part, alike = incident.work.named_part, incident.work.fault_class
-        parts = {each.named_part for each in incident.open_symptoms if each.fault_class == alike} - {""}
-        if parts - {part}:
-            return format_list(fold_names(parts | ({part} - {""})))
-        return self.names.describe(view.node_state, part) if self.names and part else part
+        return (self.names.describe_work if self.names else name_parts)(view.node_state, incident)
 
 
 def list_desired_tickets(
@@ -138,7 +135,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     """Yield the ticket of a state that only a person ends: one that asks for a ticket, or one with a checklist."""
     state, node_state = snapshot.policy_state_of(view), view.node_state
     inspection = notes.inspections.get(node_state.state) if state.certified_to else None
-    if inspection is None and not _has_paperwork(snapshot, view):
+    if inspection is None and not has_paperwork(snapshot, view):
         return
     incidents = [incident for incident in list_incidents(snapshot.relations, node_state) if incident.is_open]
     incidents.sort(key=lambda incident: SEVERITIES.index(incident.severity))
@@ -415,8 +412,8 @@ def _incident_tickets(
             and not is_drift_explained(snapshot, view, faults[symptom.id])
         ]
         is_told = any(not _is_answered(snapshot, view, fault) for fault in present)
-        is_wanted = (is_told and not _has_paperwork(snapshot, view)) or any(fault.id in causes for fault in present)
-        if not present or not is_wanted or _is_in_stay_ticket(snapshot, view, incident):
+        is_wanted = (is_told and not has_paperwork(snapshot, view)) or any(fault.id in causes for fault in present)
+        if not present or not is_wanted or is_in_stay_ticket(snapshot, view, incident):
             continue
         texts = [describe_fault(fault, snapshot.policy.breaker.drift, view.latest) for fault in present]
         seen = [
@@ -430,7 +427,7 @@ def _incident_tickets(
         far_ends = [notes.names.find_far_end(view.name, incident.work.part)] if notes.names else []
         still = [f"{view.name} still serves: {wait}"] if serves and is_told else []
         yield Ticket(
-            **_make_identity(f"{INCIDENT_TICKET_KIND}/{view.name}/{incident.first}"),
+            **_make_identity(key_incident(incident)),
             title=notes.name_work(view, incident),
             node=view.name,
             places=tuple(dict.fromkeys([*places, *filter(None, far_ends)])),
@@ -446,7 +443,7 @@ def _make_shared_ticket(shared: SharedIncident, places: Mapping[str, TicketPlace
     """Return the ticket of a cause outside of the nodes that show it: one for all of them."""
     order, leads = shared.order, [incident.lead for incident in shared.members]
     return Ticket(
-        **_make_identity(f"{SHARED_TICKET_KIND}/{shared.shares}/{shared.place}/{shared.cause.summary}"),
+        **_make_identity(key_shared(shared)),
         title=f"{order[:1].upper()}{order[1:]}",
         node=shared.nodes[0],
         places=tuple(places[name] for name in shared.nodes),
@@ -461,23 +458,6 @@ def _make_shared_ticket(shared: SharedIncident, places: Mapping[str, TicketPlace
     )
 
 
-def find_incident_end(snapshot: FleetSnapshot, view: NodeSnapshot, first: str) -> str:
-    """Return why an incident's ticket has no work any more: it is over, or another ticket has it; "" while it goes on.
-
-    `first` is the id in the ticket's key.
-    """
-    for incident in reversed(list_incidents(snapshot.relations, view.node_state)):
-        if first not in {incident.first, *(name_incident(symptom.id) for symptom in incident.symptoms)}:
-            continue
-        if incident.first != first:
-            return f"it has the same cause as {incident.cause.fault_class} on {incident.cause.subject}, and its ticket"
-        is_listed = incident.severity == "catastrophic" and incident.is_open and _has_paperwork(snapshot, view)
-        if is_listed or _is_in_stay_ticket(snapshot, view, incident):
-            return f"the ticket of {view.name} in {view.node_state.state} has its work"
-        return "" if incident.is_open else "nothing of it is seen any more"
-    return ""
-
-
 def _is_answered(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
     """Whether a fault needs nobody now: it is not catastrophic, its restart is under way, or its repair was verified.
 
@@ -488,17 +468,6 @@ def _is_answered(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord
         return fault.severity != "catastrophic" or state.final
     is_restarting = not fault.needs_people and bool(REPAIR_ACTIONS & set(state.entry))
     return is_restarting or node_state.is_repaired(fault)
-
-
-def _has_paperwork(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
-    """Whether the node's state has a ticket that lists all open faults."""
-    return bool(PAPERWORK & set(snapshot.policy_state_of(view).entry) and view.node_state.decision)
-
-
-def _is_in_stay_ticket(snapshot: FleetSnapshot, view: NodeSnapshot, incident: Incident) -> bool:
-    """Whether an incident brought the node into its state, which has a ticket of its own."""
-    moves = view.node_state.transitions[-1:] if PAPERWORK & set(snapshot.policy_state_of(view).entry) else ()
-    return any(symptom.id in move.faults for move in moves for symptom in incident.symptoms)
 
 
 def _make_stay_ticket(view: NodeSnapshot, kind: str, severity: FaultSeverity = "degraded", **words: str) -> Ticket:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from assay.decide.faults.incidents import Incident
 from assay.decide.state.node_state import NodeState
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.compiler import compile_topology
@@ -14,8 +15,15 @@ from assay.model.errors import AssayError
 from assay.model.faults.bmc_events import CHASSIS_PREFIX, map_bmc_gpus
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.fleet import Fleet
+from assay.model.text.lists import fold_names, format_list
 from assay.model.ticket import TicketPlace
 from assay.observe.evidence_store import EvidenceStore
+
+
+def name_parts(_: NodeState, incident: Incident) -> str:
+    """Return our names of the parts that show what an incident's work is about; "" for the whole node."""
+    alike = [each for each in incident.open_symptoms if each.fault_class == incident.work.fault_class]
+    return format_list(fold_names({each.named_part for each in (incident.work, *alike)} - {""}))
 
 
 class PartNames:
@@ -25,6 +33,11 @@ class PartNames:
         self._fleet, self._evidence = fleet, evidence
         self._bmc_names: dict[str, Mapping[str, str]] = {}
         self._topologies: dict[str, CompiledTopology | None] = {}
+
+    def describe_work(self, state: NodeState, incident: Incident) -> str:
+        """Return the part that people work on because of an incident, with its other names; several by name alone."""
+        named = name_parts(state, incident)
+        return named if not named or "," in named else self.describe(state, named)
 
     def describe(self, state: NodeState, part: str) -> str:
         """Return a part with its other names, such as `gpu4 (GPU_SXM_5, serial 1654922006135)`."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from assay.act.tickets.desired_tickets import INCIDENT_TICKET_KIND
 from assay.act.tickets.ticket_diff import OPENING_KINDS, TICKET_KINDS, parse_ticket
+from assay.act.tickets.ticket_moves import INCIDENT_TICKET_KIND
 from assay.model.decision import REPAIR_ACTIONS
 from assay.model.entries.assets import PartReplacedEntry, PartReturnedEntry, PartsSeenEntry
 from assay.model.entries.effects import EffectIntentEntry, EffectProgressEntry

@@ -6,6 +6,7 @@ closed reopens that ticket; later it is a new ticket with an id of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -24,11 +25,24 @@ from assay.model.timestamps import format_duration, parse_time
 
 ProofFinder = Callable[[Ticket, str], str]
 """Returns what proved a ticket's problem fixed since a time (ISO 8601), "" if nothing did."""
+_NAMED = re.compile(r"(?:^|has )ticket ([0-9a-f]{16})\b")
+"""How the reason of a closing names the ticket that took its work over (at its begin), or that has what is left."""
 OPENING_KINDS = ("ticket.opened", "ticket.updated", "ticket.reopened")
 TicketEvents = TicketClosedEntry | TicketDoneEntry
 TICKET_KINDS = (*OPENING_KINDS, "ticket.closed")
 TICKET_RECORD_KINDS = (*TICKET_KINDS, TicketDoneEntry.kind)
 """All kinds that `list_tickets` reads: also what technicians said."""
+
+
+@dataclass(frozen=True, slots=True)
+class TicketMoves:
+    """Where the work of a ticket went: the key of the ticket that took it over, and of those that have what is left."""
+
+    into: str = ""
+    left: tuple[str, ...] = ()
+
+
+MoveFinder = Callable[[Ticket], TicketMoves]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +89,17 @@ TICKET_STATUSES = Projection(TICKET_KINDS, TicketStatuses, TicketStatuses.apply,
 
 
 def diff_tickets(
-    known: Mapping[str, TicketStatus], wanted: Iterable[Ticket], proof: ProofFinder, at: str, window: timedelta
+    known: Mapping[str, TicketStatus],
+    wanted: Iterable[Ticket],
+    proof: ProofFinder,
+    at: str,
+    window: timedelta,
+    find_moves: MoveFinder = lambda _: TicketMoves(),
 ) -> list[LedgerEntry]:
     """Return the entries, at time `at`, that bring the known tickets (by key) to the wanted ones.
 
-    A ticket that is no longer wanted closes only with a proof. If the scan that is the proof found a larger problem
-    that includes this one, the entry names that problem's ticket instead.
+    A ticket that is no longer wanted closes only with a proof, or when another one has its work; its entry then names
+    that one, and also those that have what is left of it. The other's history has the same.
     """
     wanted_by_key = {ticket.key: ticket for ticket in wanted}
     entries: list[LedgerEntry] = []
@@ -89,9 +108,14 @@ def diff_tickets(
     present = [parse_ticket(entry) for entry in entries]
     present += [status.ticket for key, status in known.items() if key in wanted_by_key]
     for key, status in known.items():
-        if key not in wanted_by_key and not status.closed_by and (by := proof(status.ticket, status.changed_at)):
-            cause = next((ticket for ticket in present if _includes(ticket, status.ticket)), None)
-            reason = f"ticket {cause.id}, which explains it too" if cause else by
+        if key in wanted_by_key or status.closed_by:
+            continue
+        moves, by = find_moves(status.ticket), proof(status.ticket, status.changed_at)
+        cause = next(
+            (each for each in present if each.key == moves.into or (by and _includes(each, status.ticket))), None
+        )
+        left = "".join(f"; the rest has ticket {each.id}" for each in present if each.key in moves.left)
+        if reason := f"ticket {cause.id}, which explains it too" if cause else f"{by}{left}" if by else "":
             closed = TicketClosedEntry(status.ticket.id, status.ticket.title, reason)
             entries.append(closed.make_entry(derive_id("closed", status.ticket.id, at), at, status.ticket.node))
     return entries
@@ -138,6 +162,11 @@ def _apply_entry(records: dict[str, TicketRecord], entry: LedgerEntry) -> dict[s
         records[ident] = _apply_opening(records.get(ident), content, entry)
     elif isinstance(content, TicketEvents) and content.ticket in records:
         records[content.ticket] = _apply_event(records[content.ticket], content, entry.at)
+        for match in _NAMED.finditer(content.by) if isinstance(content, TicketClosedEntry) else ():
+            if other := records.get(match[1]):
+                what, text = "split" if match.start() else "merged", f"ticket {content.ticket[:8]}, {content.title}"
+                event = TicketEvent(entry.at, what, f"from {text}" if match.start() else f"it has the work of {text}")
+                records[match[1]] = replace(other, history=(*other.history, event))
     return records
 
 

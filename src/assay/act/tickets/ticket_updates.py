@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.pass_log import records_pass
@@ -20,19 +21,22 @@ from assay.act.tickets.desired_tickets import (
     BURN_IN_TICKET_KIND,
     CAPACITY_TICKET_KIND,
     FOREIGN_TICKET_KIND,
-    INCIDENT_TICKET_KIND,
     ROLLOUT_TICKET_KIND,
-    SHARED_TICKET_KIND,
     TICKET_CAUSES,
     TRUST_TICKET_KIND,
     TechnicianNotes,
-    find_incident_end,
     list_desired_tickets,
     make_paused_ticket,
     make_trust_tickets,
 )
 from assay.act.tickets.part_names import PartNames
 from assay.act.tickets.ticket_diff import TICKET_STATUSES, TICKETS, diff_tickets
+from assay.act.tickets.ticket_moves import (
+    INCIDENT_TICKET_KIND,
+    SHARED_TICKET_KIND,
+    find_incident_end,
+    find_ticket_moves,
+)
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
     NODES_WITH_RETURNED_PARTS,
@@ -153,7 +157,8 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     scans = {name: scan.scanned_at for name, scan in scanned.items()}
     proofs = ClosingProofs(views, comparisons, scans, links.proofs, snapshot)
     window = timedelta(days=context.policy.reopen_days)
-    entries = diff_tickets(known, desired, proofs.find_proof, context.now, window)
+    moves = partial(find_ticket_moves, snapshot)
+    entries = diff_tickets(known, desired, proofs.find_proof, context.now, window, moves)
     context.ledger.append(*entries)
 
 

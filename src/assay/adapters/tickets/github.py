@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from assay.adapters.tickets.markdown import find_ticket_mark, format_ticket_markdown, format_ticket_title
+from assay.adapters.tickets.markdown import (
+    find_ticket_mark,
+    format_last_turn,
+    format_ticket_markdown,
+    format_ticket_title,
+)
 from assay.adapters.tickets.sink import SinkContext, TicketNotFound, TicketRefusal
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.technician_work import SinkSettings, SinkUrl
@@ -58,7 +63,12 @@ class GitHubIssueSink:
         self._issues_by_ticket: dict[str, str] | None = None
 
     def deliver(self, record: TicketRecord, version: str, external_id: str) -> str:  # noqa: ARG002 — an issue is set, not changed
-        """Create or update the issue. It is open as long as its ticket is."""
+        """Create or update the issue, which is open as long as its ticket is, and comment on each turn."""
+        address = self._set_issue(record, external_id)
+        self._comment(address, record)
+        return address
+
+    def _set_issue(self, record: TicketRecord, external_id: str) -> str:
         if external_id and self._update_issue(external_id, record):
             return external_id
         if self._issues_by_ticket is None:
@@ -93,6 +103,19 @@ class GitHubIssueSink:
         created = self._client.read_text(answer, "html_url")
         self._issues_by_ticket = known | {record.ticket.id: created}
         return created
+
+    def _comment(self, url: str, record: TicketRecord) -> None:
+        """Comment on the last turn, unless a comment has its mark."""
+        text, mark = format_last_turn(record)
+        path = f"{self._issues_path}/{url.rpartition('/')[2]}/comments"
+        for page in range(1, MAX_PAGES + 1) if text else ():
+            query = {"per_page": str(ISSUES_PER_PAGE), "page": str(page)}
+            comments = self._client.read_list(self._client.request("GET", path, query=query, headers=HEADERS))
+            if any(mark in str(comment.get("body")) for comment in comments):
+                return
+            if len(comments) < ISSUES_PER_PAGE:
+                self._client.request("POST", path, {"body": text}, headers=HEADERS)
+                return
 
     def _list_issues(self) -> dict[str, str]:
         """Return the address of the oldest issue of each ticket."""

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from assay.adapters.tickets.markdown import (
-    TICKET_MARK,
-    format_ticket_event,
+    format_last_turn,
     format_ticket_markdown,
     format_ticket_title,
 )
@@ -70,7 +69,7 @@ class JiraIssueSink:
         self._client = SinkHttpClient(f"{self._url}/rest/api/{settings.version}", context.where, sign)
 
     def deliver(self, record: TicketRecord, version: str, external_id: str) -> str:  # noqa: ARG002 — an issue is set, not changed
-        """Create or update the issue, move it to the ticket's state, and comment on each closing and reopening."""
+        """Create or update the issue, move it to the ticket's state, and comment on each turn."""
         key = external_id.rpartition("/")[2]
         if not (key and self._update_issue(key, record)):
             key = self._find_issue(record.ticket.id)
@@ -131,19 +130,18 @@ class JiraIssueSink:
         self._client.request("POST", f"/issue/{key}/transitions", {"transition": {"id": fitting[0].get("id")}})
 
     def _comment(self, key: str, record: TicketRecord) -> None:
-        """Comment on the last closing or reopening, unless a comment has its mark."""
-        turns = [event for event in record.history if event.what in ("closed", "reopened")]
-        if not turns:
+        """Comment on the last turn, unless a comment has its mark."""
+        text, mark = format_last_turn(record)
+        if not text:
             return
-        mark = f"{TICKET_MARK} {record.ticket.id} {turns[-1].what} {turns[-1].at}"
         path, query = f"/issue/{key}/comment", {"orderBy": "-created", "maxResults": "100"}
         comments = self._client.read_list(self._client.request("GET", path, query=query), "comments")
         if any(mark in json.dumps(comment.get("body"), ensure_ascii=False) for comment in comments):
             return
-        self._client.request("POST", path, {"body": self._format_text(f"{format_ticket_event(turns[-1])}\n{mark}")})
+        self._client.request("POST", path, {"body": self._format_text(text)})
 
     def _build_content(self, record: TicketRecord) -> dict[str, object]:
-        text = format_ticket_markdown(record)[:MAX_BODY_LENGTH]
+        text = format_ticket_markdown(record, folds=False)[:MAX_BODY_LENGTH]
         return {"summary": format_ticket_title(record), "description": self._format_text(text)}
 
     def _format_text(self, text: str) -> Any:

@@ -6,6 +6,7 @@ Other sinks use its text too. What the fabric or a machine said stands in fences
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
@@ -22,30 +23,48 @@ if TYPE_CHECKING:
 
 DEFAULT_TICKET_FOLDER = ".assay/tickets"
 TICKET_MARK = "assay-ticket:"
+TURNS = ("closed", "reopened", "merged", "split")
+"""The events that a ticket system gets a comment on."""
 _MARKED = re.compile(r"\A\s*(?:<!-- )?assay-ticket: ([0-9a-f]{16})\b")
 
 
-def format_ticket_markdown(record: TicketRecord) -> str:
-    """Return the whole ticket. Its first line holds the mark by which a sink finds it again."""
+def format_ticket_markdown(record: TicketRecord, *, folds: bool = True) -> str:
+    """Return the whole ticket: its answers in the first ten lines, then the work, then the evidence.
+
+    Its first line holds the mark by which a sink finds it again. `folds`: whether its reader's system folds what stands
+    in `<details>`, as those do that show Markdown.
+    """
     ticket = record.ticket
-    closes_by_itself = not ticket.verify.startswith("assay ")
     files = [line.partition("  ") for line in ticket.files.splitlines()]  # a path, two spaces, and what the file is
-    sections = (
+    work = (
         ("Where", _format_places(ticket.places)),
         ("Also interrupted by this work", _fence(ticket.beside)),
         ("Steps", "\n".join(f"{n}. {_escape(line)}" for n, line in enumerate(ticket.steps.splitlines(), 1))),
         ("Files", "\n".join(f"- `{escape_line(path)}` {_escape(content)}" for path, _, content in files)),
-        ("Closes by itself when this passes" if closes_by_itself else "When you are done", _fence(ticket.verify)),
+        ("When you are done", _fence(ticket.verify) if ticket.verify.startswith("assay ") else ""),
+    )
+    evidence = (
+        ("Closes by itself when this passes", "" if ticket.verify.startswith("assay ") else _fence(ticket.verify)),
         ("Likely cause", _fence(ticket.cause)),
         ("Observed", _fence(ticket.seen)),
         ("Expected", _fence(ticket.expected)),
         ("History", "\n".join(f"- {format_ticket_event(event)}" for event in record.history)),
     )
-    parts = [f"<!-- {TICKET_MARK} {ticket.id} -->", f"# {_escape(format_ticket_title(record))}", _format_state(record)]
-    if record.context == "lab":
-        parts.append("**Lab**: this is about a virtual machine. Nobody needs to go anywhere.")
-    parts += [f"## {heading}\n\n{text}" for heading, text in sections if text]
-    return "\n\n".join(parts) + "\n"
+    answers = [line.partition(": ") for line in record.answers]
+    parts = [
+        f"<!-- {TICKET_MARK} {ticket.id} -->\n# {_escape(format_ticket_title(record))}",
+        _format_state(record),
+        "\n".join(f"- **{label}**: {_escape(answer)}" for label, _, answer in answers),
+        *_format_sections(work),
+        *(["<details><summary>Evidence</summary>"] if folds else []),
+        *_format_sections(evidence),
+        *(["</details>"] if folds else []),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _format_sections(sections: Iterable[tuple[str, str]]) -> Iterator[str]:
+    return (f"## {heading}\n\n{text}" for heading, text in sections if text)
 
 
 def find_ticket_mark(text: str) -> str:
@@ -60,9 +79,20 @@ def format_ticket_title(record: TicketRecord, longest: int = 250) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
+def format_last_turn(record: TicketRecord) -> tuple[str, str]:
+    """Return the comment on a ticket's last turn, and the mark that is in it; "" twice for one without any."""
+    turns = [event for event in record.history if event.what in TURNS]
+    if not turns:
+        return "", ""
+    last = turns[-1]
+    mark = f"{TICKET_MARK} {record.ticket.id} {last.what} {last.at}"
+    lines = [format_ticket_event(event) for event in turns if event.at == last.at]
+    return "\n".join([*lines, mark]), mark
+
+
 def format_ticket_event(event: TicketEvent) -> str:
-    """Return one line of a ticket's history, with the reason of a closing or reopening."""
-    reason = " ".join(event.why.split()) if event.what in ("closed", "reopened") else ""
+    """Return one line of a ticket's history, with the reason of a turn, or what was done."""
+    reason = " ".join(event.why.split()) if event.what in (*TURNS, "done") else ""
     return f"{format_minute(event.at)} {event.what}{f': {_escape(reason)}' if reason else ''}"
 
 
@@ -74,7 +104,8 @@ def _format_state(record: TicketRecord) -> str:
         state = f"Open since {format_minute(reopened_at or record.opened_at)}"
     times = f"; reopened {record.reopen_count}×" if record.reopen_count else ""
     severity = f"; {record.ticket.severity}" if record.ticket.severity else ""
-    return f"**{state}**{times}{severity}; ticket `{record.ticket.id}`"
+    lab = ". **Lab**: this is about a virtual machine; nobody needs to go anywhere" if record.context == "lab" else ""
+    return f"**{state}**{times}{severity}; ticket `{record.ticket.id}`{lab}"
 
 
 def _format_places(places: tuple[TicketPlace, ...]) -> str:

@@ -90,6 +90,8 @@ class Incident:
     """The ids of earlier incidents of the same kind on the same part, oldest first."""
     former_end: str
     """When the last of them ended: ISO 8601 UTC; "" without one."""
+    split_from: str = internal(default="")
+    """The id of the incident that it was a part of, until that was proved over and this was seen again."""
 
     @property
     def first(self) -> str:
@@ -160,7 +162,9 @@ def list_incidents(
     for members in grouping.list_groups():
         first = min(members, key=lambda member: (member.recorded_at, member.id))
         kind, former = (members[0].fault_class, members[0].part), grouping.find_former(members[0])
-        earlier = known[former.fault_class, former.part] if former else known[kind]
+        origin = known[former.fault_class, former.part] if former else []
+        is_split = former is not None and members[0].first_seen <= former.ended_at
+        earlier = known[kind] if is_split else origin or known[kind]
         incident = Incident(
             id=name_incident(first.id),
             node=node_state.node,
@@ -168,6 +172,7 @@ def list_incidents(
             symptoms=tuple(members),
             earlier=tuple(each.id for each in earlier),
             former_end=max((symptom.ended_at for each in earlier[-1:] for symptom in each.symptoms), default=""),
+            split_from=origin[-1].id if is_split and origin else "",
         )
         incidents.append(incident)
         known[kind] = [*earlier, incident]
@@ -283,14 +288,16 @@ class _Grouping:
         """Set what a symptom follows from: on its own part before others, by the first relation, nearest in time."""
         symptom = member.symptom
         causes = [
-            (cause.part != member.part, rank, abs(member.start - cause.start), cause.symptom.id, cause)
+            (cause.part != member.part, rank, abs(member.start - cause.start), cause.symptom.id, relation, cause)
             for rank, relation in self._relations.find_causes(symptom.fault_class)
             if relation.where != "kind" or self._count_parts(member, relation) >= relation.parts
             for cause in self._list_causes(member, relation)
             if cause.find_root() is not member
         ]
-        for *_, cause in sorted(causes, key=lambda each: each[:-1]):
-            if not (cause.symptom.is_proved_over and cause.end < member.start):
+        for *_, relation, cause in sorted(causes, key=lambda each: each[:-2]):
+            # what is seen beyond the relation's minutes after a proved repair did not follow from what was repaired
+            is_left = not symptom.ended_at and _seconds(symptom.last_seen) > cause.end + relation.minutes * 60
+            if not (cause.symptom.is_proved_over and (cause.end < member.start or is_left)):
                 member.cause = cause
                 break
             member.former = member.former or cause

@@ -1,0 +1,77 @@
+"""Where the work of an incident's ticket goes that nothing asks for any more: it merges, splits, or is over. Pure."""
+
+from __future__ import annotations
+
+from assay.act.tickets.ticket_diff import TicketMoves
+from assay.decide.faults.incidents import Incident, list_incidents, name_incident
+from assay.decide.faults.shared_incidents import SharedIncident, list_open_incidents, list_shared_incidents
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.model.decision import PAPERWORK
+from assay.model.specs.fault_relations import matches
+from assay.model.ticket import Ticket
+
+INCIDENT_TICKET_KIND, SHARED_TICKET_KIND = "incident", "shared"
+"""How the keys of tickets about incidents begin."""
+
+
+def key_incident(incident: Incident) -> str:
+    """Return the key of an incident's ticket."""
+    return f"{INCIDENT_TICKET_KIND}/{incident.node}/{incident.first}"
+
+
+def key_shared(shared: SharedIncident) -> str:
+    """Return the key of the ticket of what nodes share."""
+    return f"{SHARED_TICKET_KIND}/{shared.shares}/{shared.place}/{shared.cause.summary}"
+
+
+def find_ticket_moves(snapshot: FleetSnapshot, ticket: Ticket) -> TicketMoves:
+    """Return which tickets have the work of an incident's or a shared incident's ticket that nothing asks for now.
+
+    Incidents merge into one with their cause, or into one that nodes share; they split when a proof says so.
+    """
+    kind, _, rest = ticket.key.partition("/")
+    node, _, first = rest.partition("/")
+    if kind == SHARED_TICKET_KIND:
+        classes = {
+            name for each in snapshot.relations.shared if ticket.key.endswith(each.summary) for name in each.classes
+        }
+        places, opened = {place.device for place in ticket.places}, list_open_incidents(snapshot)
+        members = [each for name in places for each in opened.get(name, ()) if matches(classes, each.cause.fault_class)]
+        return TicketMoves(left=tuple(map(key_incident, members)))
+    view = next((view for view in snapshot.nodes if view.name == node), None)
+    if kind != INCIDENT_TICKET_KIND or view is None:
+        return TicketMoves()
+    incidents = list_incidents(snapshot.relations, view.node_state)
+    named = [each for each in incidents if first in _list_names(each)]
+    left = [each for each in incidents if each.is_open and each.split_from in {one.id for one in named}]
+    for incident in (each for each in reversed(named) if each.is_open):
+        shared = list_shared_incidents(snapshot, list_open_incidents(snapshot))
+        keys = [key_shared(each) for each in shared if any(one.id == incident.id for one in each.members)]
+        is_listed = incident.severity == "catastrophic" and has_paperwork(snapshot, view)
+        is_in_stay = is_listed or is_in_stay_ticket(snapshot, view, incident)
+        stay = f"stay/{node}/{view.node_state.stay_id}" if is_in_stay else ""
+        return TicketMoves(into=next(iter(keys), stay or key_incident(incident)))
+    return TicketMoves(left=tuple(map(key_incident, left)))
+
+
+def find_incident_end(snapshot: FleetSnapshot, view: NodeSnapshot, first: str) -> str:
+    """Return why an incident's ticket has no work any more, "" while it goes on. `first` is the id in its key."""
+    incidents = list_incidents(snapshot.relations, view.node_state)
+    named = [each for each in incidents if first in _list_names(each)]
+    return "" if not named or any(each.is_open for each in named) else "nothing of it is seen any more"
+
+
+def _list_names(incident: Incident) -> set[str]:
+    """Return the ids that tickets of an incident may have in their keys: each part of it may have had its own."""
+    return {incident.first, *(name_incident(symptom.id) for symptom in incident.symptoms)}
+
+
+def has_paperwork(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
+    """Whether the node's state has a ticket that lists all open faults."""
+    return bool(PAPERWORK & set(snapshot.policy_state_of(view).entry) and view.node_state.decision)
+
+
+def is_in_stay_ticket(snapshot: FleetSnapshot, view: NodeSnapshot, incident: Incident) -> bool:
+    """Whether an incident brought the node into its state, which has a ticket of its own."""
+    moves = view.node_state.transitions[-1:] if PAPERWORK & set(snapshot.policy_state_of(view).entry) else ()
+    return any(symptom.id in move.faults for move in moves for symptom in incident.symptoms)
