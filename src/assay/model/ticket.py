@@ -59,6 +59,16 @@ class Ticket:
     """Files to take along or to deliver, one a line: path below the fleet's root, two spaces, description."""
 
     @property
+    def order(self) -> str:
+        """What is to be done, without the place, which its title names after a colon."""
+        return self.title.partition(": ")[0]
+
+    @property
+    def asks_for_certificate(self) -> bool:
+        """Whether a person's word on its node is what ends it."""
+        return self.verify.startswith("assay certify")
+
+    @property
     def commands(self) -> tuple[str, ...]:
         """The commands that a person types for this work, in order: those of its steps, and the one that ends it."""
         typed = re.findall(r"`(assay (?!explain)[^`]+)`", self.steps)
@@ -73,7 +83,7 @@ class TicketEvent:
     at: str
     """When: ISO 8601 UTC."""
     what: str
-    """What happened: opened, updated, done, closed or reopened."""
+    """What happened: opened, updated, done, closed, reopened, merged (it took another over), or split from one."""
     why: str = ""
     """Why; "" if nothing says it."""
 
@@ -109,6 +119,8 @@ class TicketRecord:
     """The last word of a technician that the work is done; null without one since it was opened again."""
     context: Context = "fleet"
     """What it is about: a real machine, or a virtual one of the lab."""
+    answers: tuple[str, ...] = shown(omit=True, default=())
+    """For a ticket system: what broke, since when, why, who acts, when it is back; each with its label and a colon."""
 
     @property
     def reopen_count(self) -> int:

@@ -13,6 +13,7 @@ from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.tickets.ticket_diff import list_tickets
 from assay.act.tickets.ticket_updates import update_tickets
 from assay.adapters.tickets.markdown import format_ticket_markdown
+from assay.cli.workspace import Workspace
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
@@ -20,6 +21,7 @@ from assay.model.facts import from_json, to_json
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket
 from assay.observe.evidence_store import EvidenceStore
+from assay.tell.views.ticket_answers import answer_tickets
 
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
 FAULT = {"fault": "f1", "class": "gpu.xid.79", "subject": "h100-a/n0004/gpu1", "severity": "catastrophic"}
@@ -74,6 +76,29 @@ def test_certified_work_closes_its_ticket_and_the_history_says_by_whom(desk, ann
     (one,) = tickets(desk, "n0001")
     assert one.closed_at
     assert "certified by bob: cabled" in ann.types("history", "n0001", "--moves")
+
+
+def test_done_certifies_where_the_state_asks_for_a_certificate(desk, ann):
+    (one,) = tickets(desk, "n0001")
+    assert one.ticket.asks_for_certificate
+    said = ann.types("tickets", "done", one.ticket.id[:8], "--reason", "cabled", "--who", "bob")
+    assert "n0001 is certified in onboard by bob, and goes to" in said
+    assert [entry.body["who"] for entry in desk.ledger.entries("n0001", kinds=["certified"])] == ["bob"]
+    ann.types("tickets", "done", one.ticket.id[:8], "--reason", "cabled", "--who", "bob")
+    assert len(desk.ledger.entries("n0001", kinds=["certified"])) == 1
+
+
+def test_the_first_ten_lines_answer_and_the_evidence_is_folded(desk, ann):
+    (one,) = tickets(desk, "n0001")
+    (answered,) = answer_tickets(Workspace(ann.root), [one])
+    text = format_ticket_markdown(answered)
+    labels = [line.split("**")[1] for line in text.splitlines()[:10] if line.startswith("- **")]
+    assert labels == ["What broke", "Since", "Why we think so", "Who acts", "Back"]
+    assert "which certifies n0001" in text.splitlines()[8]
+    assert text.index("## Steps") < text.index("<details><summary>Evidence</summary>") < text.index("## Observed")
+    plain = format_ticket_markdown(answered, folds=False)
+    assert "<details>" not in plain
+    assert plain.index("## Steps") < plain.index("## Observed")
 
 
 def test_a_title_is_the_act_of_its_state(desk):

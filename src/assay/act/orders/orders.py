@@ -150,6 +150,24 @@ def find_ticket(records: Iterable[TicketRecord], ident: str) -> TicketRecord:
     return fitting[0]
 
 
+def record_done(
+    fleet: Fleet, ledger: Ledger, record: TicketRecord, operator: OperatorIdentity, state: NodeState | None
+) -> tuple[bool, str]:
+    """Record that the work of a ticket is done, and the certificate of its node (`state`) where it asks for that.
+
+    Return whether anything is new, and what comes next. Raises AssayError if the ticket is closed.
+    """
+    said, certified = report_done(record, operator), None
+    if state and record.ticket.asks_for_certificate:
+        try:
+            certified = certify_node(fleet, operator, state)
+        except AssayError as error:
+            certified = OperatorOrder(state.node, f"not certified: {error.what}")
+    orders = [said, *([certified] if certified else [])]
+    recorded = ledger.append(*filter(None, [order.entry for order in orders]))
+    return any(recorded), ". ".join(order.message for order in orders)
+
+
 def report_done(record: TicketRecord, operator: OperatorIdentity) -> OperatorOrder:
     """Say that the work of a ticket is done. Raises AssayError if the ticket is closed."""
     ticket = record.ticket
@@ -169,6 +187,8 @@ def describe_wait(record: TicketRecord) -> str:
     checks = record.ticket.verify.splitlines()
     if not checks:
         return "The ticket closes when its node goes on."
+    if record.ticket.asks_for_certificate:
+        return f"“Done, check it” certifies {record.ticket.node}: assay goes on with it, and the ticket closes."
     proof = checks[0] if len(checks) == 1 else f"each of {len(checks)} checks"
     return f"The ticket closes as soon as {proof} has passed."
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from assay.act.loop.context import ControllerContext
+from assay.act.loop.projections import read_node_states
 from assay.act.orders.orders import (
     OperatorIdentity,
     OperatorOrder,
@@ -22,8 +23,8 @@ from assay.act.orders.orders import (
     hold_node,
     list_fleet_waits,
     pause_rollout,
+    record_done,
     release_node,
-    report_done,
     resume_rollout,
     strip_to_one_line,
 )
@@ -133,11 +134,10 @@ def order_for_ticket(
     operator = _identify(context, order)
     try:
         record = find_ticket(records, ident)
-        made = report_done(record, operator)
+        state = read_node_states(context.ledger).get(record.ticket.node)
+        return OrderResult(*record_done(context.fleet, context.ledger, record, operator, state))
     except AssayError as error:
         raise OrderRefused(error.what) from None
-    recorded = bool(made.entry) and all(context.ledger.append(*filter(None, [made.entry])))
-    return OrderResult(recorded, made.message)
 
 
 def _identify(context: ControllerContext, order: VisitorOrder) -> OperatorIdentity:

@@ -106,7 +106,7 @@ def tickets(
     fleet: FleetDir = Path(),
     form: TableFormat = "text",
 ) -> None:
-    """Show the open tickets, oldest first: the place, what to do, and what will close the ticket.
+    """Show the open tickets, oldest first: what broke, who acts, the place, what to do, and what will close the ticket.
 
     stderr lists the sinks that lack a ticket.
 
@@ -116,8 +116,10 @@ def tickets(
     if context.invoked_subcommand:
         return
     from assay.act.tickets.ticket_diff import list_tickets
+    from assay.adapters.tickets.markdown import format_ticket_markdown
     from assay.ledger.location import read_all_entries
     from assay.tell.messages.routes import PostponedDeliveries
+    from assay.tell.views.ticket_answers import answer_tickets
 
     workspace = Workspace(fleet.resolve())
     entries = read_all_entries(workspace.ledger_location)
@@ -129,7 +131,7 @@ def tickets(
     if form == "csv":
         typer.echo("\n".join(format_csv(CSV_COLUMNS, records)))
         return
-    text = "\n\n".join(_format_ticket(record) for record in records)
+    text = "\n\n".join(format_ticket_markdown(record, folds=False) for record in answer_tickets(workspace, records))
     print_answer(TicketsAnswer(records), form, [text or "no open tickets"])
     workspace.print_page(form, "tickets")
 
@@ -185,17 +187,20 @@ def done(
 ) -> None:
     """Say that the work of a ticket is done. assay then looks at once; only the proof closes the ticket.
 
+    Of a ticket whose state asks for a certificate, this certifies the node.
+
     Exit codes: 0 recorded; 2 there is no such open ticket, or the ledger cannot be written.
     """
-    from assay.act.orders.orders import find_ticket, report_done
+    from assay.act.orders.orders import find_ticket, record_done
     from assay.act.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
     from assay.cli.operator_orders import identify_operator
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
     records = list_tickets(workspace.ledger.entries(kinds=TICKET_RECORD_KINDS))
-    order = report_done(find_ticket(records, ident), identify_operator(workspace, who, reason))
-    recorded = bool(order.entry) and all(workspace.ledger.append(*filter(None, [order.entry])))
-    print_answer(WorkDoneAnswer(recorded=recorded, message=order.message), form, [order.message])
+    record, operator = find_ticket(records, ident), identify_operator(workspace, who, reason)
+    state = next((state for state in workspace.read_node_states() if state.node == record.ticket.node), None)
+    recorded, message = record_done(workspace.fleet, workspace.ledger, record, operator, state)
+    print_answer(WorkDoneAnswer(recorded=recorded, message=message), form, [message])
 
 
 @tickets_app.command()
@@ -229,7 +234,7 @@ def preview(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
     from assay.tell.messages.delivery import format_previews
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
-    previews = format_previews(workspace.fleet, workspace.ledger_for_reading)
+    previews = format_previews(workspace)
     if not previews:
         raise AssayError(
             "no ticket is open, so no message would be sent", fix=f"{FIRST_ROUND}; in the lab: assay lab inject"
@@ -264,30 +269,3 @@ def _print_delivery(
     for lack in failed if form == "text" else ():
         target = f"{lack.route} {lack.ticket}".strip()
         print(f"not delivered to {target}: {lack.reason}", file=sys.stderr)  # noqa: T201 — beside the answer
-
-
-def _format_ticket(record: TicketRecord) -> str:
-    ticket = record.ticket
-    when = f"closed {format_minute(record.closed_at)}" if record.closed_at else ""
-    places = [
-        [place.site, place.rack, f"U{place.u}" if place.u else "", place.device, place.port, place.label]
-        for place in ticket.places
-    ]
-    history = [f"{format_minute(event.at)} {event.what}: {' '.join(event.why.split())}" for event in record.history]
-    sections = {
-        "at": "\n".join(" ".join(filter(None, words)) for words in places),
-        "expected": ticket.expected,
-        "seen": ticket.seen,
-        "steps": "\n".join(f"{number}. {line}" for number, line in enumerate(ticket.steps.splitlines(), 1)),
-        "files": ticket.files,
-        "verify": ticket.verify,
-        "done": f"{record.done.who} {format_minute(record.done.at)}: {record.done.note}" if record.done else "",
-        "closed by": record.by,
-        "history": "\n".join(text.rstrip(": ") for text in history) if record.reopen_count else "",
-    }
-    lines = []
-    for name, text in sections.items():
-        for number, line in enumerate(text.splitlines()):
-            lines.append(f"  {name if number == 0 else '':<9} {line}")
-    heading = f"{ticket.id}  {escape_line(ticket.title)}  ({when or f'open since {format_minute(record.opened_at)}'})"
-    return "\n".join([heading, *lines])

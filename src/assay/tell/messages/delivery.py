@@ -34,7 +34,6 @@ from assay.tell.messages.digest import (
 )
 from assay.tell.messages.routes import (
     AttemptRules,
-    DeliveryContext,
     PostponedDeliveries,
     RouteAttempts,
     UndeliveredTicket,
@@ -42,10 +41,11 @@ from assay.tell.messages.routes import (
     list_ticket_routes,
     open_sink,
 )
+from assay.tell.views.records import LiveRecords, RecordSource
+from assay.tell.views.ticket_answers import answer_tickets
 
 if TYPE_CHECKING:
-    from assay.ledger.store import Ledger
-    from assay.model.fleet import Fleet
+    from assay.act.loop.context import ControllerContext
     from assay.model.specs.ticket_route import TicketRoute
 
 TICKET_DELIVERED = TicketDeliveredEntry.kind
@@ -62,7 +62,7 @@ class DeliveredTicket:
 
 
 def deliver_tickets(
-    context: DeliveryContext, *, immediately: bool = False, pause: Callable[[float], None] = time.sleep
+    context: ControllerContext, *, immediately: bool = False, pause: Callable[[float], None] = time.sleep
 ) -> list[UndeliveredTicket]:
     """Bring every sink up to date. Return what was not delivered. Only one process may do this at a time.
 
@@ -80,9 +80,10 @@ def deliver_tickets(
     return failed
 
 
-def format_previews(fleet: Fleet, ledger: Ledger) -> dict[str, str]:
+def format_previews(source: RecordSource) -> dict[str, str]:
     """Return by route what it would get of the open tickets; nothing is sent, and the lab's tickets are shown too."""
-    tickets = [record for record in read_projection(ledger, TICKETS_WITHOUT_REPORTS).values() if not record.closed_at]
+    fleet, records = source.fleet, read_projection(source.ledger_for_reading, TICKETS_WITHOUT_REPORTS).values()
+    tickets = answer_tickets(source, [record for record in records if not record.closed_at])
     routes: dict[str, SinkSettings] = {route.name: route.settings for route in fleet.ticket_routes.values()}
     if not any(isinstance(settings, DigestSettings) for settings in routes.values()):
         routes["people"] = DigestSettings()
@@ -127,14 +128,17 @@ class _RouteDelivery:
         delivered = read_projection(self._rules.context.ledger, DELIVERIES)
         delivered_here = delivered.get((self._route.name, self._destination), {})
         ends_at = time.monotonic() + (math.inf if self._rules.immediately else SINK_BUDGET_S)
-        sink = open_sink(self._route, self._rules.context)
+        sink, due = open_sink(self._route, self._rules.context), list[TicketRecord]()
         for record in tickets:
             known = delivered_here.get(record.ticket.id)
             if known is None:
                 is_due = not record.closed_at  # a ticket that was closed before the sink had it never goes there
             else:
                 is_due = known.version != compute_ticket_version(record) or not sink.holds(known.external_id)
-            if is_due and time.monotonic() < ends_at:
+            due += [record] if is_due else []
+        for record in answer_tickets(LiveRecords(lambda: self._rules.context), due) if due else ():
+            if time.monotonic() < ends_at:
+                known = delivered_here.get(record.ticket.id)
                 yield from self._deliver_ticket(sink, record, known.external_id if known else "")
 
     def _deliver_ticket(self, sink: TicketSink, record: TicketRecord, external_id: str) -> Iterator[UndeliveredTicket]:

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.adapters.tickets.sink import SinkContext, SinkUnavailable
 from assay.declare.secret_lookup import describe_reference, read_secret
-from assay.ledger.store import Ledger
 from assay.model.backoff import Backoff
-from assay.model.clock import Clock
 from assay.model.errors import AssayError
 from assay.model.facts import fact
 from assay.model.fleet import Fleet
@@ -27,6 +25,7 @@ from assay.model.specs.spec_document import load_spec_model
 from assay.model.text.safe_text import redact
 
 if TYPE_CHECKING:
+    from assay.act.loop.context import ControllerContext
     from assay.model.specs.credential_reference import CredentialReference
     from assay.model.specs.ticket_route import TicketRoute
 
@@ -112,28 +111,11 @@ class UndeliveredTicket:
     """When it is tried again: ISO 8601; "" if that is not known."""
 
 
-class DeliveryContext(Protocol):
-    """What a delivery needs: `home` is `.assay/`, `now` the fleet's time as ISO 8601, `progress` shows one line."""
-
-    @property
-    def fleet(self) -> Fleet: ...  # noqa: D102
-    @property
-    def ledger(self) -> Ledger: ...  # noqa: D102
-    @property
-    def clock(self) -> Clock: ...  # noqa: D102
-    @property
-    def home(self) -> Path: ...  # noqa: D102
-    @property
-    def now(self) -> str: ...  # noqa: D102
-    @property
-    def progress(self) -> Callable[[str], None]: ...  # noqa: D102
-
-
 @dataclass(frozen=True, slots=True)
 class AttemptRules:
     """How a delivery tries its routes. `immediately` tries postponed routes too; `pause` waits for some seconds."""
 
-    context: DeliveryContext
+    context: ControllerContext
     postponed: PostponedDeliveries
     immediately: bool = False
     pause: Callable[[float], None] = time.sleep
@@ -204,7 +186,7 @@ def derive_destination_id(route: TicketRoute) -> str:
     return derive_id(*route.settings.destination())
 
 
-def open_sink(route: TicketRoute, context: DeliveryContext) -> Any:
+def open_sink(route: TicketRoute, context: ControllerContext) -> Any:
     """Return the sink of a route. Raises AssayError if its secret cannot be read."""
     root = context.fleet.root
     where, reference = f"TicketRoute {route.name}", route.credentials

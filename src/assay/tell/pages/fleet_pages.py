@@ -20,7 +20,6 @@ from assay.model.timestamps import format_time, parse_time
 from assay.tell.customer.view import build_customer_view
 from assay.tell.pages.fabric_pages import list_drawn_faults
 from assay.tell.pages.page_frame import PageRequest, place, render_frame
-from assay.tell.views.expected_return import read_return
 from assay.tell.views.fleet import (
     FleetFilter,
     FleetView,
@@ -36,10 +35,12 @@ from assay.tell.views.fleet_news import build_fleet_news
 from assay.tell.views.idle_coverage import AGES, NEVER
 from assay.tell.views.incident_story import read_stories
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
+from assay.tell.views.node_status import describe_unread
 from assay.tell.views.pool_delivery import list_pool_deliveries
 from assay.tell.views.records import LiveRecords, RecordSource, find_unread
 from assay.tell.views.rollout_view import find_rollout, show_rollout
 from assay.tell.views.sources import read_spec_lines
+from assay.tell.views.ticket_answers import answer_tickets
 from assay.tell.views.trust_view import build_fleet_trust, format_fleet_trust
 
 MAX_NAMED_NODES, MAX_LETTERS = 200, 1500
@@ -75,7 +76,14 @@ def render_fleet_page(records: LiveRecords, request: PageRequest) -> str:
     trust = build_fleet_trust(records, states)
     lines = list(format_fleet_trust(trust)) if trust else []
     return render_frame(
-        "fleet.html.j2", request, view=view, news=news, wanted=wanted, zoom=find_zoom(view), trust=lines
+        "fleet.html.j2",
+        request,
+        view=view,
+        doubt=describe_unread(view.unread, request.now),
+        news=news,
+        wanted=wanted,
+        zoom=find_zoom(view),
+        trust=lines,
     )
 
 
@@ -118,6 +126,7 @@ def render_pool_page(records: LiveRecords, request: PageRequest) -> str | None:
         request,
         name=name,
         view=view,
+        doubt=describe_unread(view.unread, request.now),
         zoom=find_zoom(view),
         specs=sorted({node.spec for node in members}),
         profiles=sorted({node.profile for node in members}),
@@ -254,8 +263,7 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
     record = next((record for record in records.read_tickets() if record.ticket.id == ident), None)
     if record is None:
         return None
-    cells, node = _read_cells(records), record.ticket.node
-    states = [state for state in records.read_node_states() if state.node == node and not record.closed_at]
+    cells = _read_cells(records)
     racks = draw_ticket_racks(records.fleet, cells, record.ticket.places)
     is_cabling = record.ticket.verify.startswith(FABRIC_SCAN)
     return render_frame(
@@ -264,8 +272,7 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
         record=record,
         ticket=record.ticket,
         racks=racks,
-        story=read_stories(records, states).get(node),
-        back=read_return(records, states[0]) if states else "",
+        answers=[line.partition(": ") for line in answer_tickets(records, [record])[0].answers],
         faults=list_drawn_faults(records, ticket=ident) if is_cabling else [],
         drawn=Markup,
         proof=find_ticket_proof(records, record),

@@ -31,7 +31,7 @@ from assay.model.outcome import (
 )
 from assay.model.reading import format_value
 from assay.model.ticket import Ticket
-from assay.tell.report.failure_cards import find_catalog, find_incidents
+from assay.tell.report.failure_cards import find_incidents
 from assay.tell.report.latest_outcomes import (
     FAILING,
     KNOWN,
@@ -189,7 +189,7 @@ def history_id(holder: str) -> str:
 
 def find_incident(fleet: Fleet, holder: HolderStatus) -> str:
     """Return the fault class of the worst incident among a holder's failures; a check without one; "" for none."""
-    causes = [incident.symptoms[0] for incident in find_incidents(find_catalog(fleet), holder)]
+    causes = [incident.symptoms[0] for incident in find_incidents(fleet.sound_fault_catalog, holder)]
     return min(causes, key=lambda cause: cause.rank).fault_class if causes else ""
 
 
@@ -198,7 +198,7 @@ def list_categories(fleet: Fleet, incidents: Mapping[str, int]) -> list[AllureJs
 
     A message names its node's values, so that it makes no category.
     """
-    failed, catalog = [], find_catalog(fleet)
+    failed, catalog = [], fleet.sound_fault_catalog
     for name in sorted(filter(None, incidents), key=lambda name: (-incidents[name], name)):
         matchers = {"statuses": ["failed"], "labels": {"incident": f"^{re.escape(name)}$"}}
         failed.append({"name": name_kind(catalog, name), "matchers": matchers})

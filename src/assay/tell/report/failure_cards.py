@@ -11,7 +11,6 @@ from assay.decide.faults.incidents import Symptom, group_symptoms, make_symptom
 from assay.decide.moves.circuit_breaker import describe_shared_traits
 from assay.decide.state.fleet_snapshot import NodeTraits
 from assay.decide.state.node_state import NodeState
-from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.page import format_quantity
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -39,14 +38,6 @@ class FailureCard:
     more: int
     holders: tuple[str, ...]
     shared: str = ""
-
-
-def find_catalog(fleet: Fleet) -> FaultCatalog | None:
-    """Return the fleet's fault catalogue, None if it has none or a contradictory one: `assay check` reports it."""
-    try:
-        return fleet.fault_catalog
-    except AssayError:
-        return None
 
 
 def find_incidents(
@@ -88,7 +79,7 @@ def make_incident_cards(
     fleet: Fleet, incidents: Iterable[IncidentMember], traits: Mapping[str, NodeTraits]
 ) -> Iterator[FailureCard]:
     """Yield a card for each kind of incident, the widest first."""
-    for group in group_incidents(find_catalog(fleet), incidents):
+    for group in group_incidents(fleet.sound_fault_catalog, incidents):
         symptoms = (symptom for member in group.members for symptom in member.symptoms)
         card = _make_card(fleet, group.title, map(_describe_symptom, symptoms), group.holders)
         nodes = [name for name in group.holders if name in traits]

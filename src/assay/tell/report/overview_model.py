@@ -16,7 +16,6 @@ from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_time
 from assay.tell.report.failure_cards import (
     FailureCard,
-    find_catalog,
     find_incidents,
     make_incident_cards,
     make_unknown_cards,
@@ -195,7 +194,7 @@ def _summarise_holders(
     for change in waiting:
         waits[change.holder].add((change.check, change.subject))
     judged, incidents = dict[str, HolderSummary](), list[IncidentMember]()
-    catalog = find_catalog(fleet)
+    catalog = fleet.sound_fault_catalog
     for holder in latest.read_holders():
         incidents += find_incidents(catalog, holder, states.get(holder.name), waits[holder.name])
         judged[holder.name] = _summarise_holder(fleet, holder, new_counts[holder.name], waits[holder.name])

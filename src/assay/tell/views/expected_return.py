@@ -60,12 +60,16 @@ def describe_return(
     return _describe_deadline(state, declared, back, condition, now)
 
 
-def read_return(source: RecordSource, state: NodeState) -> str:
-    """Return when a node is back, as `describe_return`; "" where no policy has its state."""
-    policies = source.fleet.policies.values()
-    policy = next((policy for policy in policies if state.state in policy.states), None)
-    absences = list_fleet_absences(policies, source.read_node_states())
-    return describe_return(state, policy, absences, source.clock.now()) if policy else ""
+def read_returns(source: RecordSource, states: Collection[NodeState]) -> dict[str, str]:
+    """Return when each node is back, as `describe_return`; "" where no policy has its state."""
+    policies = {name: policy for policy in source.fleet.policies.values() for name in policy.states}
+    absences = list_fleet_absences(source.fleet.policies.values(), source.read_node_states()) if states else []
+    return {
+        each.node: describe_return(each, policies[each.state], absences, source.clock.now())
+        if each.state in policies
+        else ""
+        for each in states
+    }
 
 
 def _describe_leaving(

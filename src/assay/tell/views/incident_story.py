@@ -52,6 +52,8 @@ class IncidentStory:
     """What assay did about it, oldest first."""
     act: str
     """What a person does about it; "" if the catalogue does not say."""
+    first: str
+    """The id of the first incident of its kind on its part, which the key of its ticket has."""
     earlier: int
     """How many incidents of the same kind its part had before."""
     again: str
@@ -80,19 +82,20 @@ def _tell_incident(
     known = catalog.find_class(cause.fault_class)
     code = decode_nvlink_xid(cause.detail, known.units) if known and known.units else None
     sub_code = (f"sub-code: {code}",) if code and code.info is not None else ()
-    where = f": {names.describe(state, part)}" if (part := cause.named_part) else ""
+    part = names.describe_work(state, incident)
     rest = [symptom for symptom in incident.open_symptoms if symptom is not cause]
     return IncidentStory(
         id=incident.id,
-        happened=f"{catalog.describe(cause.fault_class)}{where}",
+        happened=": ".join(filter(None, [catalog.describe(cause.fault_class), part])),
         fault_class=cause.fault_class,
-        part=part,
+        part=cause.named_part,
         severity=incident.severity,
         since=incident.first_seen,
         last_seen=incident.last_seen,
         seen=(cause.detail or cause.fault_class, *sub_code, *map(_describe_symptom, rest)),
         done=tuple(_list_done(state, incident, serving)),
         act=known.investigate if known else "",
+        first=incident.first,
         earlier=len(incident.earlier),
         again=incident.describe_return(),
     )

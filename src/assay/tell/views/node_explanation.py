@@ -25,7 +25,7 @@ from assay.model.faults.fault_record import NOT_JUDGED, FaultBlame, FaultRecord,
 from assay.model.outcome import CheckVerdict
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
-from assay.tell.views.expected_return import read_return
+from assay.tell.views.expected_return import read_returns
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 from assay.tell.views.node_status import NodeStatus, make_node_status
 from assay.tell.views.node_sync import RolloutOfNode, find_node_rollout, find_node_sync, format_node_rollout
@@ -247,7 +247,7 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
         ExplainAnswer,
         describe_node_status(source, state, story),
         incidents=story.incidents,
-        back=read_return(source, state),
+        back=read_returns(source, [state])[state.node],
         chain=tuple(build_decision_chain(ledger, catalog, state, last)),
         requires=requires,
         undecided=undecided,
