@@ -105,8 +105,8 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     status = make_node_status(memory.node_states()[ONE], (), known[ONE])
     assert to_json(status)["jobs_unknown"] == {"since": known[ONE].since, "reason": SILENT}
     nothing = dict.fromkeys(("chain", "incidents", "requires", "undecided", "new_faults"), ())
-    nobody = dict.fromkeys(("agent", "breaker", "rollout", "lemon", "trust", "sync"))
-    answer = extend(ExplainAnswer, status, back="", judged_with="", **nothing, **nobody)
+    nobody = dict.fromkeys(("breaker", "rollout", "trust", "sync"))
+    answer = extend(ExplainAnswer, status, agent="", back="", cost="", judged_with="", **nothing, **nobody)
     lines = dict(list_explanation_lines(answer, [], site.clock.at))
     assert lines["jobs"].startswith(f"not known since {known[ONE].since[:10]}")
     assert make_node_status(memory.node_states()[ONE]).jobs_unknown is None

@@ -24,7 +24,7 @@ from assay.tell.customer.customer_explanation import (
     read_customer_situation,
 )
 from assay.tell.views.burn_in_status import format_burn_in
-from assay.tell.views.node_explanation import ExplainAnswer, ExplainedDecision, explain_node, format_agent, format_notes
+from assay.tell.views.node_explanation import ExplainAnswer, ExplainedDecision, explain_node, format_notes
 from assay.tell.views.node_status import describe_reading
 from assay.tell.views.node_sync import format_node_sync
 from assay.tell.views.trust_view import format_node_trust
@@ -54,8 +54,8 @@ def list_explanation_lines(
     if (more := len(answer.incidents) - INCIDENTS_SHOWN) > 0:
         yield "", f"and {more} more incidents: --format json"
     yield from _list_next_lines(answer)
-    if is_full and (lemon := answer.lemon) and lemon.points:
-        yield "cost", f"{lemon.summary}{'; a lemon: its next fault goes to people' if lemon.is_lemon else ''}"
+    if is_full and answer.cost:
+        yield "cost", answer.cost
     lines = [*answer.returned, *notes]
     yield from _label("now", lines, len(lines) if is_full else NOTES_SHOWN)
     for decision in answer.chain if is_full else ():
@@ -194,8 +194,7 @@ def _show(
 
     trust = format_node_trust(answer.trust)
     notes = [*burn_in, *format_notes(answer), *(format_node_sync(answer.sync) if answer.sync else ())]
-    agent = [format_agent(answer.agent, now)] if answer.agent else []
-    shown = [*trust, *notes, *agent] if is_full else [*trust[1:], *notes]
+    shown = [*trust, *notes, *filter(None, [answer.agent])] if is_full else [*trust[1:], *notes]
     open_console(PIPE_WIDTH).print(_make_grid(list_explanation_lines(answer, shown, now, is_full=is_full)))
 
 

@@ -7,7 +7,6 @@ requires, failures that decide nothing, faults without a decision, and the agent
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from assay.act.ingest.silent_nodes import read_reading_times
@@ -16,15 +15,14 @@ from assay.decide.drift.sync_report import NodeSync
 from assay.decide.moves.held_answers import OpenBreaker
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.decide.state.entry_messages import describe_decision
-from assay.decide.state.lemon_score import LemonReason
 from assay.decide.state.node_state import EffectRecord, NodeState
 from assay.model.decision import DecisionCause, DecisionTiming
 from assay.model.entries.node_entries import DecisionEntry
-from assay.model.facts import extend, fact, from_json, shown
+from assay.model.facts import extend, fact, shown
 from assay.model.faults.fault_record import NOT_JUDGED, FaultBlame, FaultRecord, FaultSeverity
 from assay.model.outcome import CheckVerdict
 from assay.model.text.lists import format_count
-from assay.model.timestamps import format_ago
+from assay.model.timestamps import format_ago, format_time
 from assay.tell.views.expected_return import read_returns
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 from assay.tell.views.node_status import NodeStatus, make_node_status
@@ -156,48 +154,6 @@ class UndecidedFailure(ExplainedOutcome):
 
 
 @fact
-class AgentStatus:
-    """The agent on the node, as it described itself last."""
-
-    heard: str
-    """When the agent last answered: ISO 8601 UTC."""
-    received: int
-    """How many items it has delivered."""
-    cpu_s: float
-    """How many CPU seconds it has used."""
-    rss_bytes: int
-    """How many bytes of memory it holds."""
-    buffered: int
-    """How many items wait for delivery."""
-    buffered_bytes: int
-    """How many bytes these take."""
-    dropped: dict[str, int]
-    """How many items were lost before delivery, by cause."""
-    missed: int
-    """How many kernel lines were overwritten before they were read."""
-    log: str
-    """Why there is no kernel log; "" if there is one."""
-    nvml: str
-    """Why there are no GPU events; "" if there are."""
-
-
-@fact
-class LemonStatus:
-    """What the node has cost in its life, as points."""
-
-    points: float
-    """The sum of all reasons."""
-    threshold: float
-    """From how many points on the node is a lemon."""
-    is_lemon: bool
-    """Whether it has reached them."""
-    reasons: tuple[LemonReason, ...]
-    """The reasons, oldest first."""
-    summary: str
-    """The same in one line."""
-
-
-@fact
 class ExplainAnswer(NodeStatus):
     """Why a node is in its state, with the evidence. Times are ISO 8601 with the offset of UTC."""
 
@@ -213,14 +169,14 @@ class ExplainAnswer(NodeStatus):
     """Failures that decide nothing."""
     new_faults: tuple[ExplainedFault, ...]
     """Open faults that no round has decided on yet."""
-    agent: AgentStatus | None
-    """The agent on the node; null if it has never had one."""
+    agent: str
+    """When its agent was last in contact, what it costs, and what it lost, in a line; "" if it has never had one."""
     breaker: OpenBreaker | None
     """The circuit breaker that holds its answer back; null if none does."""
     rollout: RolloutOfNode | None
     """The active rollout with this node; null without one."""
-    lemon: LemonStatus | None
-    """Its lemon score; null if the policy has none."""
+    cost: str
+    """Its lemon score, with what it comes from: what it has cost in its life; "" for nothing."""
     trust: NodeTrust | None
     """How far automation may go with it, and what waits for a person; null without one policy."""
     sync: NodeSync | None
@@ -252,10 +208,10 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
         requires=requires,
         undecided=undecided,
         new_faults=tuple(_list_undecided_faults(ledger, catalog, state)),
-        agent=_read_agent_status(source, state.node),
+        agent=_describe_agent(source, state.node),
         breaker=_find_open_breaker(source, state),
         rollout=find_node_rollout(source, state.node),
-        lemon=describe_lemon_score(source, state),
+        cost=_describe_cost(source, state),
         trust=find_node_trust(source.fleet, state),
         sync=find_node_sync(source, state),
         judged_with=_read_influences(source, state),
@@ -377,15 +333,24 @@ def _list_undecided_faults(ledger: Ledger, catalog: FaultCatalog | None, state: 
             yield _explain_fault(catalog, fault)
 
 
-def _read_agent_status(source: RecordSource, node: str) -> AgentStatus | None:
+def _describe_agent(source: RecordSource, node: str) -> str:
     from assay.observe.last_seen import CONTACTS_FILE, LastSeen
 
     last_seen = LastSeen(source.data_dir / CONTACTS_FILE)
     position, contact = last_seen.positions().get(node), last_seen.contacts().get((node, "agent"))
     if position is None or contact is None or contact.last_at is None:
-        return None
-    heard = contact.last_at.isoformat()
-    return from_json(AgentStatus, {"heard": heard, "received": position.received, **position.state})
+        return ""
+    told, when = position.state, format_ago(format_time(contact.last_at), source.clock.now())
+    words = [
+        f"its agent was last in contact {when} and has delivered {format_count(position.received, 'item')}",
+        f"it has used {told['cpu_s']:.1f} CPU s and holds {told['rss_bytes'] / MIB:.0f} MiB",
+    ]
+    lost = {**told["dropped"], "overwritten": told["missed"]}
+    if losses := [f"{number} {name}" for name, number in lost.items() if number]:
+        words.append(f"lost before delivery: {', '.join(losses)}")
+    words += [f"no kernel log: {told['log']}"] if told["log"] else []
+    words += [f"no GPU events: {told['nvml']}"] if told["nvml"] not in ("", "not asked for") else []
+    return "; ".join(words)
 
 
 def _find_open_breaker(source: RecordSource, state: NodeState) -> OpenBreaker | None:
@@ -395,13 +360,13 @@ def _find_open_breaker(source: RecordSource, state: NodeState) -> OpenBreaker | 
     return next((breaker for breaker in opened if state.node in breaker.nodes), None)
 
 
-def describe_lemon_score(source: RecordSource, state: NodeState) -> LemonStatus | None:
-    """Return the lemon score with all its reasons; None if no policy has the node's state, or it has no score."""
+def _describe_cost(source: RecordSource, state: NodeState) -> str:
     from assay.decide.state.lemon_score import compute_lemon_score
 
     policy = next((policy for policy in source.fleet.policies.values() if state.state in policy.states), None)
     score = compute_lemon_score(policy, state) if policy else None
-    return extend(LemonStatus, score, summary=str(score)) if score else None
+    lemon = "; a lemon: its next fault goes to people" if score and score.is_lemon else ""
+    return f"{score}{lemon}" if score and score.points else ""
 
 
 def format_notes(answer: ExplainAnswer) -> Iterator[str]:
@@ -427,21 +392,3 @@ def format_notes(answer: ExplainAnswer) -> Iterator[str]:
     if held := answer.breaker:
         count = format_count(len(held.nodes), "node")
         yield f"the breaker of pool {held.pool} holds its answer back, with {count}; to clear it: {held.clear}"
-
-
-def format_agent(agent: AgentStatus, now: datetime) -> str:
-    """Return in a line when the agent was heard last, what it costs, and what it lost."""
-    return "; ".join(_list_agent_words(agent, now))
-
-
-def _list_agent_words(agent: AgentStatus, now: datetime) -> Iterator[str]:
-    when = format_ago(agent.heard, now)
-    yield f"its agent was last in contact {when} and has delivered {format_count(agent.received, 'item')}"
-    yield f"it has used {agent.cpu_s:.1f} CPU s and holds {agent.rss_bytes / MIB:.0f} MiB"
-    lost = {**agent.dropped, "overwritten": agent.missed}
-    if losses := [f"{number} {name}" for name, number in lost.items() if number]:
-        yield f"lost before delivery: {', '.join(losses)}"
-    if agent.log:
-        yield f"no kernel log: {agent.log}"
-    if agent.nvml and agent.nvml != "not asked for":
-        yield f"no GPU events: {agent.nvml}"
