@@ -14,6 +14,7 @@ from assay.fabric.compare.port_diff import PortDiff, diff_ports
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.fabric_answers import CablePairAnswer, CablingFault, DiscrepancyAnswer, FabricComparisonAnswer
+from assay.model.facts import extend
 from assay.model.specs.fabric.cable import Cable, PortId
 
 FabricVerdict = Literal["match", "mismatch", "partial"]
@@ -82,36 +83,26 @@ class FabricComparison:
 
     def make_answer(self) -> FabricComparisonAnswer:
         """Return all that a comparison says."""
-        return FabricComparisonAnswer(
-            design=self.design,
-            verdict=self.verdict,
-            summary=self.summary,
-            expected=self.expected,
-            found=self.found,
-            matching=self.matching,
+        return extend(
+            FabricComparisonAnswer,
+            self,
             discrepancies=[describe_discrepancy(discrepancy) for discrepancy in self.discrepancies],
             faults=self.list_faults(),
-            problems=self.problems,
-            notes=self.notes,
             unknown=[cable.ends for cable in self.unknown],
         )
 
 
 def describe_discrepancy(discrepancy: CablingDiscrepancy) -> DiscrepancyAnswer:
     """Return what is told of a discrepancy."""
-    return DiscrepancyAnswer(
-        kind=discrepancy.kind,
-        summary=discrepancy.summary,
-        nodes=discrepancy.nodes,
+    return extend(
+        DiscrepancyAnswer,
+        discrepancy,
         cables=[
             CablePairAnswer(*(cable.ends if cable else None for cable in (pair.expected, pair.observed)))
             for pair in discrepancy.cables
         ],
-        device=discrepancy.device,
-        corrections=discrepancy.corrections,
         likelier=discrepancy.corrections[0] if discrepancy.likelier_reason else "",
         because=discrepancy.likelier_reason,
-        box=discrepancy.box,
         module=discrepancy.module if discrepancy.box else "",
         plane=discrepancy.plane if discrepancy.box else 0,
         costs=discrepancy.capacity_loss,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from assay.model.facts import fact
+from assay.model.facts import extend, fact
 from assay.model.text.lists import fold_names
 
 if TYPE_CHECKING:
@@ -76,21 +76,14 @@ def make_burn_in_status(state: NodeState) -> BurnInStatus | None:
     record = state.burn_in
     if record is None:
         return None
-    return BurnInStatus(
-        id=record.id,
-        spec=record.spec,
+    return extend(
+        BurnInStatus,
+        record,
         of_this_stay=record.stay_id == state.stay_id,
         outcome=record.outcome or "running",
-        reason=record.reason,
         started=record.started_at,
-        at=record.at,
         hours=round(record.hours_done, 2),
-        planned_hours=record.planned_hours,
-        held_hours=record.held_hours,
-        phase=record.phase,
         ends_about=record.estimate_end().isoformat() if record.is_running and not record.over_at else None,
-        reboots=record.reboots,
-        silent=record.silent,
         interruptions=list(record.interruptions),
         is_stopped=not record.is_running and not record.must_stop,
         drifts=list(record.drifts),

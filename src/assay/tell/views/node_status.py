@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from assay.decide.state.node_state import LostCordon, NodeState, OperatorNote, PendingDecision
 from assay.decide.trust.record import MoveRequest
-from assay.model.facts import fact
+from assay.model.facts import extend, fact
 from assay.model.faults.fault_record import SCHEDULER_FAULTS
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_ago, format_duration, parse_time
@@ -72,12 +72,9 @@ def make_node_status(
     read_at: str = "",
 ) -> NodeStatus:
     """Return a node's status; `returned` are notes on parts that were sent back once."""
-    return NodeStatus(
-        node=state.node,
-        pool=state.pool,
-        state=state.state,
-        since=state.since,
-        pending=state.pending,
+    return extend(
+        NodeStatus,
+        state,
         held=state.hold,
         asked=state.move_request,
         opened=tuple(list_current_lost_cordons(state)),

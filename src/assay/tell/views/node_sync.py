@@ -100,19 +100,13 @@ class RolloutSummary:
 
 def summarize_rollout(rollout: Rollout) -> RolloutSummary:
     """Return a rollout in short."""
-    return RolloutSummary(
-        id=rollout.id,
-        base=rollout.base,
-        commit=rollout.commit,
-        plan=rollout.plan,
-        status=rollout.status,
-        started_at=rollout.started_at,
-        ended_at=rollout.ended_at,
+    return extend(
+        RolloutSummary,
+        rollout,
         nodes=len(rollout.members),
         proven=len(rollout.members) - len(rollout.unproven),
         paused_by=rollout.pause,
         reason=rollout.end_reason,
-        replaced_by=rollout.replaced_by,
     )
 
 
