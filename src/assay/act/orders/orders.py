@@ -157,13 +157,13 @@ def record_done(
 
     Return whether anything is new, and what comes next. Raises AssayError if the ticket is closed.
     """
-    said, certified = report_done(record, operator), None
+    report, certified = report_done(record, operator), None
     if state and record.ticket.asks_for_certificate:
         try:
             certified = certify_node(fleet, operator, state)
         except AssayError as error:
             certified = OperatorOrder(state.node, f"not certified: {error.what}")
-    orders = [said, *([certified] if certified else [])]
+    orders = [report, *([certified] if certified else [])]
     recorded = ledger.append(*filter(None, [order.entry for order in orders]))
     return any(recorded), ". ".join(order.message for order in orders)
 

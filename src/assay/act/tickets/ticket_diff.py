@@ -164,8 +164,8 @@ def _apply_entry(records: dict[str, TicketRecord], entry: LedgerEntry) -> dict[s
         records[content.ticket] = _apply_event(records[content.ticket], content, entry.at)
         for match in _NAMED.finditer(content.by) if isinstance(content, TicketClosedEntry) else ():
             if other := records.get(match[1]):
-                what, text = "split" if match.start() else "merged", f"ticket {content.ticket[:8]}, {content.title}"
-                event = TicketEvent(entry.at, what, f"from {text}" if match.start() else f"it has the work of {text}")
+                change, text = "split" if match.start() else "merged", f"ticket {content.ticket[:8]}, {content.title}"
+                event = TicketEvent(entry.at, change, f"from {text}" if match.start() else f"it has the work of {text}")
                 records[match[1]] = replace(other, history=(*other.history, event))
     return records
 

@@ -43,10 +43,10 @@ def find_ticket_moves(snapshot: FleetSnapshot, ticket: Ticket) -> TicketMoves:
         return TicketMoves()
     incidents = list_incidents(snapshot.relations, view.node_state)
     named = [each for each in incidents if first in _list_names(each)]
-    left = [each for each in incidents if each.is_open and each.split_from in {one.id for one in named}]
+    left = [each for each in incidents if each.is_open and each.split_from in {cause.id for cause in named}]
     for incident in (each for each in reversed(named) if each.is_open):
         shared = list_shared_incidents(snapshot, list_open_incidents(snapshot))
-        keys = [key_shared(each) for each in shared if any(one.id == incident.id for one in each.members)]
+        keys = [key_shared(each) for each in shared if any(member.id == incident.id for member in each.members)]
         is_listed = incident.severity == "catastrophic" and has_paperwork(snapshot, view)
         is_in_stay = is_listed or is_in_stay_ticket(snapshot, view, incident)
         stay = f"stay/{node}/{view.node_state.stay_id}" if is_in_stay else ""

@@ -340,16 +340,16 @@ def _describe_agent(source: RecordSource, node: str) -> str:
     position, contact = last_seen.positions().get(node), last_seen.contacts().get((node, "agent"))
     if position is None or contact is None or contact.last_at is None:
         return ""
-    told, when = position.state, format_ago(format_time(contact.last_at), source.clock.now())
+    state, when = position.state, format_ago(format_time(contact.last_at), source.clock.now())
     words = [
         f"its agent was last in contact {when} and has delivered {format_count(position.received, 'item')}",
-        f"it has used {told['cpu_s']:.1f} CPU s and holds {told['rss_bytes'] / MIB:.0f} MiB",
+        f"it has used {state['cpu_s']:.1f} CPU s and holds {state['rss_bytes'] / MIB:.0f} MiB",
     ]
-    lost = {**told["dropped"], "overwritten": told["missed"]}
+    lost = {**state["dropped"], "overwritten": state["missed"]}
     if losses := [f"{number} {name}" for name, number in lost.items() if number]:
         words.append(f"lost before delivery: {', '.join(losses)}")
-    words += [f"no kernel log: {told['log']}"] if told["log"] else []
-    words += [f"no GPU events: {told['nvml']}"] if told["nvml"] not in ("", "not asked for") else []
+    words += [f"no kernel log: {state['log']}"] if state["log"] else []
+    words += [f"no GPU events: {state['nvml']}"] if state["nvml"] not in ("", "not asked for") else []
     return "; ".join(words)
 
 
