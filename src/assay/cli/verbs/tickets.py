@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -131,8 +132,15 @@ def tickets(
     if form == "csv":
         typer.echo("\n".join(format_csv(CSV_COLUMNS, records)))
         return
-    text = "\n\n".join(format_ticket_markdown(record, folds=False) for record in answer_tickets(workspace, records))
-    print_answer(TicketsAnswer(records), form, [text or "no open tickets"])
+    lines, shown = [], records
+    try:
+        shown = answer_tickets(workspace, records)
+    except AssayError as error:  # of a fleet that cannot be read, tickets are open all the same
+        typer.echo(f"who acts, and when a node is back, is not known: {error}", err=True)
+    for record in shown:
+        _mark, title, *text = format_ticket_markdown(record, folds=False).split("\n")
+        lines += [title, indent("\n".join(text), "  "), ""]  # only a title begins a line, whatever a machine said
+    print_answer(TicketsAnswer(records), form, lines[:-1] or ["no open tickets"])
     workspace.print_page(form, "tickets")
 
 
