@@ -107,7 +107,7 @@ def make_context(root: Path) -> ControllerContext:
 def make_loop(context: ControllerContext) -> ReconcileLoop:
     """Return a loop over all nodes that prints nothing."""
     listener = LoopListener(lambda _: None, lambda _: None)
-    reloader = FleetReloader(context.fleet.root, lambda: context.fleet, context.clock, listener.on_message)
+    reloader = FleetReloader(context.fleet.root, lambda _cache: context.fleet, context.clock, listener.on_message)
     return ReconcileLoop(
         FleetSnapshotCache(context), RackAssignment(), reloader, lambda fleet: list(fleet.nodes), listener, 86_400.0
     )

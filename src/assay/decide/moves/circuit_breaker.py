@@ -288,7 +288,7 @@ def describe_shared_traits(traits: Mapping[str, NodeTraits], wave: Collection[st
 
     Reading traits means reading evidence, which is slow. So this compares only the first nodes by name.
     """
-    others = sorted(name for name in traits if name not in wave)[:MAX_NODES_COMPARED]
+    others = sorted(traits.keys() - set(wave))[:MAX_NODES_COMPARED]
     hit = [traits[name] for name in sorted(wave) if name in traits][:MAX_NODES_COMPARED]
     causes = rank_common_causes(hit, [traits[name] for name in others]) if hit else []
     return "; or ".join(str(cause) for cause in causes[:MAX_CAUSES_SHOWN])

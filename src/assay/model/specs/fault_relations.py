@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from functools import cached_property
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
@@ -102,11 +101,6 @@ class FaultRelations:
                 if matches(relation.symptoms, symptom)
             )
         return self._of_symptom[symptom]
-
-    @cached_property
-    def longest_minutes(self) -> float:
-        """The longest time between the end of a cause and its symptom."""
-        return max((max(each.minutes, each.before_minutes) for each in self.relations), default=0)
 
 
 UNRELATED = FaultRelations()
