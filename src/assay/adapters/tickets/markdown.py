@@ -6,7 +6,7 @@ Other sinks use its text too. What the fabric or a machine said stands in fences
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
@@ -28,19 +28,21 @@ TURNS = ("closed", "reopened", "merged", "split")
 _MARKED = re.compile(r"\A\s*(?:<!-- )?assay-ticket: ([0-9a-f]{16})\b")
 
 
-def format_ticket_markdown(record: TicketRecord, *, folds: bool = True) -> str:
+def format_ticket_markdown(
+    record: TicketRecord, *, folds: bool = True, escape: Callable[[str], str] | None = None
+) -> str:
     """Return the whole ticket: its answers in the first ten lines, then the work, then the evidence.
 
     Its first line holds the mark by which a sink finds it again. `folds`: whether its reader's system folds what stands
-    in `<details>`, as those do that show Markdown.
+    in `<details>`, as those do that show Markdown. `escape` makes a text of one line harmless where nobody renders it.
     """
-    ticket = record.ticket
+    ticket, escape = record.ticket, escape or _escape
     files = [line.partition("  ") for line in ticket.files.splitlines()]  # a path, two spaces, and what the file is
     work = (
-        ("Where", _format_places(ticket.places)),
+        ("Where", _format_places(ticket.places, escape)),
         ("Also interrupted by this work", _fence(ticket.beside)),
-        ("Steps", "\n".join(f"{n}. {_escape(line)}" for n, line in enumerate(ticket.steps.splitlines(), 1))),
-        ("Files", "\n".join(f"- `{escape_line(path)}` {_escape(content)}" for path, _, content in files)),
+        ("Steps", "\n".join(f"{n}. {escape(line)}" for n, line in enumerate(ticket.steps.splitlines(), 1))),
+        ("Files", "\n".join(f"- `{escape_line(path)}` {escape(content)}" for path, _, content in files)),
         ("When you are done", _fence(ticket.verify) if ticket.verify.startswith("assay ") else ""),
     )
     evidence = (
@@ -48,13 +50,13 @@ def format_ticket_markdown(record: TicketRecord, *, folds: bool = True) -> str:
         ("Likely cause", _fence(ticket.cause)),
         ("Observed", _fence(ticket.seen)),
         ("Expected", _fence(ticket.expected)),
-        ("History", "\n".join(f"- {format_ticket_event(event)}" for event in record.history)),
+        ("History", "\n".join(f"- {format_ticket_event(event, escape)}" for event in record.history)),
     )
     answers = [line.partition(": ") for line in record.answers]
     parts = [
-        f"<!-- {TICKET_MARK} {ticket.id} -->\n# {_escape(format_ticket_title(record))}",
+        f"<!-- {TICKET_MARK} {ticket.id} -->\n# {escape(format_ticket_title(record))}",
         _format_state(record),
-        "\n".join(f"- **{label}**: {_escape(answer)}" for label, _, answer in answers),
+        "\n".join(f"- **{label}**: {escape(answer)}" for label, _, answer in answers),
         *_format_sections(work),
         *(["<details><summary>Evidence</summary>"] if folds else []),
         *_format_sections(evidence),
@@ -86,14 +88,14 @@ def format_last_turn(record: TicketRecord) -> tuple[str, str]:
         return "", ""
     last = turns[-1]
     mark = f"{TICKET_MARK} {record.ticket.id} {last.what} {last.at}"
-    lines = [format_ticket_event(event) for event in turns if event.at == last.at]
+    lines = [format_ticket_event(event, _escape) for event in turns if event.at == last.at]
     return "\n".join([*lines, mark]), mark
 
 
-def format_ticket_event(event: TicketEvent) -> str:
+def format_ticket_event(event: TicketEvent, escape: Callable[[str], str]) -> str:
     """Return one line of a ticket's history, with the reason of a turn, or what was done."""
     reason = " ".join(event.why.split()) if event.what in (*TURNS, "done") else ""
-    return f"{format_minute(event.at)} {event.what}{f': {_escape(reason)}' if reason else ''}"
+    return f"{format_minute(event.at)} {event.what}{f': {escape(reason)}' if reason else ''}"
 
 
 def _format_state(record: TicketRecord) -> str:
@@ -108,12 +110,12 @@ def _format_state(record: TicketRecord) -> str:
     return f"**{state}**{times}{severity}; ticket `{record.ticket.id}`{lab}"
 
 
-def _format_places(places: tuple[TicketPlace, ...]) -> str:
+def _format_places(places: tuple[TicketPlace, ...], escape: Callable[[str], str]) -> str:
     rows = [
         (place.site, place.rack, f"U{place.u}" if place.u else "", place.device, place.port, place.label)
         for place in places
     ]
-    lines = [f"| {' | '.join(map(_escape, row))} |" for row in rows]
+    lines = [f"| {' | '.join(map(escape, row))} |" for row in rows]
     head = ["| site | rack | U | device | port | label |", "|---|---|---|---|---|---|"]
     return "\n".join([*head, *lines]) if lines else ""
 

@@ -138,7 +138,7 @@ def tickets(
     except AssayError as error:  # of a fleet that cannot be read, tickets are open all the same
         typer.echo(f"who acts, and when a node is back, is not known: {error}", err=True)
     for record in shown:
-        _mark, title, *text = format_ticket_markdown(record, folds=False).split("\n")
+        _mark, title, *text = format_ticket_markdown(record, folds=False, escape=escape_line).split("\n")
         lines += [title, indent("\n".join(text), "  "), ""]  # only a title begins a line, whatever a machine said
     print_answer(TicketsAnswer(records), form, lines[:-1] or ["no open tickets"])
     workspace.print_page(form, "tickets")

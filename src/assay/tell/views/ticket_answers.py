@@ -50,7 +50,8 @@ def _list_answers(record: TicketRecord, story: NodeStory, back: str, page: str) 
         yield f"What broke: {ticket.node}: {incident.happened}"
         yield f"Since: {format_minute(incident.since)}, last seen {format_minute(incident.last_seen)}{incident.again}"
     else:
-        yield f"What broke: {ticket.cause or ticket.title}"
+        failed = first.partition(": ")[0] if kind == "stay" else ticket.title  # its title says what to do
+        yield f"What broke: {ticket.cause or failed}"
         yield f"Since: {format_minute(record.opened_at)}, when the ticket was opened"
     yield f"Why we think so: {first}{more}"
     where = f"on {page}, or by " if page else "on the ticket's page, or by "
