@@ -128,7 +128,8 @@ class DeclaredFile:
             path = Path(unquote(urlsplit(artifact.url).path))
             digest = compute_digest(path) if artifact.url.startswith("file:") else artifact.sha256
         except (OSError, ImportError) as error:
-            return f"cannot be fetched: {error}"
+            is_far = isinstance(error, requests.ConnectionError)  # whose text names classes of libraries
+            return f"cannot be fetched: {'no connection to its server' if is_far else error}"
         if artifact.size not in (None, *sizes) and sizes:
             return f"has {sizes[0]} bytes at its source, and not {artifact.size}"
         return "" if digest == artifact.sha256 else f"has the digest {digest}, and not {artifact.sha256}"
