@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from assay.decide.trends.days import OWN_FROM, OWN_TO, list_compared_days
 from assay.decide.trends.measured_days import Grid
 from assay.decide.trends.part_evidence import Tail, find_middle, learn_tail, measure_growth
+from assay.decide.trends.part_findings import ADDS, add_evidence
 
 NAN = float("nan")
 
@@ -77,3 +80,27 @@ def test_of_a_large_fleet_the_same_days_are_read_whatever_day_is_judged(day: int
     assert {one % 2 for one in own} == {0}
     assert len(own) >= (OWN_FROM - OWN_TO) // 2
     assert days[-21:] == [*range(day - 20, day + 1)]
+
+
+GAUGE, COUNTER = ADDS
+
+
+@pytest.mark.parametrize(
+    ("said", "sum_of_all"),
+    [
+        ([(4.0, GAUGE), (2.4, GAUGE), (2.4, GAUGE)], 4.0),
+        ([(4.0, GAUGE), (3.0, GAUGE)], 4.5),
+        ([(4.0, GAUGE), (2.4, COUNTER)], 4.9),
+        ([(4.0, COUNTER), (2.4, GAUGE)], 4.0),
+        ([(3.0, COUNTER), (3.0, COUNTER), (1.0, COUNTER)], 4.5),
+        ([(1.0, GAUGE), (0.5, COUNTER)], 1.0),
+    ],
+)
+def test_other_measurements_add_what_a_gauge_has_beyond_more_than_a_counter(
+    said: list[tuple[float, float]], sum_of_all: float
+) -> None:
+    for order in permutations(said):
+        sums = np.zeros((3, 2))
+        for strength, adds in order:
+            add_evidence(sums, np.array([1]), np.array([strength]), adds)
+        assert (sums[1] + sums[2]).tolist() == pytest.approx([0.0, sum_of_all])

@@ -1,6 +1,6 @@
 """Which parts get worse: the evidence of all measurements of a part, against what healthy parts of past weeks reached.
 
-A part's evidence is its strongest one, and what others have beyond 1.5: one healthy part in 32 has as much by chance.
+A part's evidence is its strongest one, and what its other measurements have beyond what `ADDS` says.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ USUAL_THRESHOLD, LEAST_THRESHOLD, MOST_THRESHOLD = 4.3, 4.3, 12.0
 """4.3: eight deviations by the usual tail. It holds while the history is too short to tell."""
 LEAST_WEEKS, BLOCK_WEEKS, LEAST_RANK = 3, 4, 4
 """An alarm lasts about four weeks. The fifth alarm of the past, and not the first, tells how often they come."""
-KEPT, ADDS = 2.5, 1.5
+KEPT, ADDS = 2.5, (2.5, 1.5)
+"""Beyond 2.5, evidence of a gauge adds to that of another measurement, and beyond 1.5 that of a counter: one healthy
+part in 316, and in 32, has as much by chance, but gauges of one part often rise together."""
 NEVER = 1_000_000
 _HELD = """
 SELECT p.place, serial, rack, position, pdu, switch, batch, sku, firmware, driver
@@ -86,6 +88,14 @@ class _Candidate(NamedTuple):
     ends: int | None = None
 
 
+def add_evidence(sums: Floats, rows: NDArray[np.int32], strength: Floats, adds: float) -> None:
+    """Add what a measurement says of parts to `sums`: the strongest, how much of it is within its cut, all beyond."""
+    strongest, within, beyond = sums
+    within[rows] = np.where(strength > strongest[rows], np.minimum(strength, adds), within[rows])
+    strongest[rows] = np.maximum(strongest[rows], strength)
+    beyond[rows] += np.maximum(strength - adds, 0)
+
+
 @dataclass(slots=True)
 class PartSearch:
     """The search as of a day; `weeks` are the past days that are judged too, the newest first."""
@@ -109,27 +119,17 @@ class PartSearch:
         size = len(parts.names)
         failed_on = np.array([min(self.failed.get(part, [NEVER])) for part in parts.names])
         failed = failed_on < NEVER
-        best, extra = np.zeros(size), np.zeros(size)
-        past_best, past_extra = np.zeros((len(self.weeks), size)), np.zeros((len(self.weeks), size))
+        sums = np.zeros((1 + len(self.weeks), 3, size))  # of today, and of each past week
         counts, judged_parts = Counter[str](), np.zeros(size, bool)
         for measured in every:
             course, evidence = self._judge(measured, failed)
             self._count(measured, evidence, counts, judged_parts)
-            for total, most, strength, rows in (
-                (extra, best, evidence.today, measured.rows),
-                *zip(
-                    past_extra,
-                    past_best,
-                    evidence.past,
-                    [measured.rows[measured.is_drawn]] * len(self.weeks),
-                    strict=True,
-                ),
-            ):
-                total[rows] += np.maximum(strength - ADDS, 0)
-                most[rows] = np.maximum(most[rows], strength)
+            for day, strength in enumerate((evidence.today, *evidence.past)):
+                rows = measured.rows[measured.is_drawn] if day else measured.rows
+                add_evidence(sums[day], rows, strength, ADDS[course[0].is_counter])
             self._keep(measured, course, evidence, parts, held)
-        today = best + extra - np.maximum(best - ADDS, 0)
-        past = past_best + past_extra - np.maximum(past_best - ADDS, 0)
+        total = sums[:, 1] + sums[:, 2]
+        today, past = total[0], total[1:]
         racks = [held[place][1][0] if place in held else "" for place in range(size)]
         drawn_nodes = len({int(node) for node in parts.node_of[parts.drawn]})
         crossings = ([find_crossing(days, 0) or NEVER for days in self.beyond.get(part, ())] for part in parts.names)
@@ -271,7 +271,7 @@ class PartSearch:
         for start in range(0, len(self.weeks), BLOCK_WEEKS):
             most = past[start : start + BLOCK_WEEKS].max(axis=0)
             by_rack: dict[str, float] = {}  # a rack that moves as a whole is one alarm
-            for place in np.flatnonzero(most > ADDS):
+            for place in np.flatnonzero(most > min(ADDS)):
                 rack = racks[int(place)] or f"/{place}"
                 by_rack[rack] = max(by_rack.get(rack, 0.0), float(most[place]))
             alarms += by_rack.values()
@@ -368,7 +368,7 @@ def _measure(course: Course, day: int, statistic: Statistic) -> tuple[Floats, Fl
     if course.is_counter:
         days = MONTHLY_DAYS if statistic == "fortnight" else RECENT_DAYS
         own, recent = (
-            np.nan_to_num(np.nanmean(np.c_[cut, np.full(len(cut), np.nan)], axis=1))
+            np.nansum(cut, axis=1) / np.maximum(1, np.isfinite(cut).sum(axis=1))
             for cut in (course.cut(apart, day, OWN_FROM, OWN_TO), course.cut(apart, day, days - 1, 0))
         )
         if statistic == "total":
