@@ -351,6 +351,10 @@ def test_golden_digests_of_the_example_are_what_two_nodes_trained_alike(part: st
         latest.write_text(document.replace("A520112X4400003", f"A520112X44000{node[-2:]}"))
     words = ["learn", "--golden", "--part", part, "n0003", "n0004", "--fleet", str(fleet)]
     answer = CliRunner().invoke(specs_app, words)
+    assert isinstance(answer.exception, AssayError)
+    assert answer.exception.what == "n0003 and n0004 have one vote: the same GPU answers for both"
+    latest.write_text(latest.read_text().replace("GPU-", "GPU-of-another-"))
+    answer = CliRunner().invoke(specs_app, words)
     assert answer.exit_code == 0, answer.output
     draft, kept = yaml.safe_load(answer.stdout), FLEET.golden_digests[f"lab-h100-{golden}"]
     assert (draft["digests"], draft["computed_by"]) == (kept.digests, kept.computed_by.model_dump())

@@ -13,7 +13,7 @@ from assay.cli.options import FleetDir, complete_nodes
 from assay.cli.workspace import Workspace
 from assay.declare.home import require_repository
 from assay.model.errors import AssayError
-from assay.model.evidence import EvidenceDocument
+from assay.model.evidence import EvidenceBasis, EvidenceDocument
 from assay.model.specs.load_parts import GOLDEN_PARTS
 
 specs_app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -67,13 +67,15 @@ def _draft_golden_digests(workspace: Workspace, nodes: list[str], part: str) -> 
     from assay.validate.active.golden import format_golden_spec, learn_golden, read_golden_run
     from assay.validate.active.unit_results import UnreadableRun
 
-    runs = {}
+    runs, voters, fix = {}, dict[str, str](), "take a node whose machine is the declared one"
     for node in dict.fromkeys(nodes):
         try:
             evidence = _read_evidence(workspace, node)
             if stranger := evidence.find_stranger(workspace.fleet.nodes[node].serial):
-                fix = "take a node whose machine is the declared one"
                 raise AssayError(f"{node} has no vote: its evidence is of another machine: {stranger}", fix=fix)
+            for gpu in EvidenceBasis.of_document(evidence).gpus.split():
+                if (other := voters.setdefault(gpu, node)) != node:
+                    raise AssayError(f"{other} and {node} have one vote: the same GPU answers for both", fix=fix)
             runs[node] = read_golden_run(evidence, part)
         except UnreadableRun as unreadable:
             raise AssayError(
