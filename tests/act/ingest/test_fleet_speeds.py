@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from assay.act.ingest.burn_ins import RunningBurnIn
-from assay.act.ingest.collection import NeighbourBatteries, add_burn_in, find_starts, read_fleet, read_fleet_speeds
+from assay.act.ingest.collection import NeighbourBatteries, add_burn_in, add_fleet, find_starts, read_fleet_speeds
 from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis, EvidenceDocument
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
+from assay.model.reading import ReadingTree
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.validate.active.golden import make_golden_key
 from tests.support.places import ROOT
@@ -34,6 +35,12 @@ NODES = {
     f"n{number}": SimpleNamespace(name=f"n{number}", spec="h100" if number < 8 else "b200", serial=f"SN-{number:04}")
     for number in range(9)
 }
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Votes of exchanged parts, with states of a ledger: tests/act/loop/test_whose_evidence_it_is.py."""
+    monkeypatch.setattr("assay.act.ingest.collection.read_node_states", lambda _: {})
 
 
 def passed(node: str, gpu: int, speed: float, days: float = 1) -> RecordedOutcome:
@@ -139,6 +146,11 @@ def site_of_trays(stored: dict[str, EvidenceDocument], golden: list[Any], *, is_
     return SimpleNamespace(fleet=fleet, ledger=ledger, now=NOW.isoformat(), evidence=SimpleNamespace(get=get))
 
 
+def add(context: Any, evidence: EvidenceDocument, neighbours: NeighbourBatteries | None = None) -> ReadingTree:
+    """Return the channel that is added to evidence."""
+    return add_fleet(context, evidence, neighbours or NeighbourBatteries(context)).channels["fleet"]
+
+
 def test_a_node_whose_gpus_disagree_gets_what_its_nearest_sound_neighbours_computed() -> None:
     split = ["aaaaaaaa", "aaaaaaaa", "bbbbbbbb", "aaaaaaaa"]
     stored = {
@@ -147,11 +159,10 @@ def test_a_node_whose_gpus_disagree_gets_what_its_nearest_sound_neighbours_compu
         "n3": loaded("n3", {"7": "aaaaaaaa"}),
     }
     context = site_of_trays(stored, [])
-    own = context.fleet.nodes["n0"]
-    told = read_fleet(context, own, loaded("n0", {"7": split}))["other_nodes"]["value"]
+    told = add(context, loaded("n0", {"7": split}))["other_nodes"]["value"]
     assert told == {"nodes": ["n3", "n1"], "digests": {"gemm": {"7": {"aaaaaaaa": 8}}}}, "the nearest first"
-    assert "other_nodes" not in read_fleet(context, own, loaded("n0", {"7": "aaaaaaaa"})), "it needs nobody"
-    assert "other_nodes" not in read_fleet(context, own, EvidenceDocument("n0", NOW, {}))
+    assert "other_nodes" not in add(context, loaded("n0", {"7": "aaaaaaaa"})), "it needs nobody"
+    assert "other_nodes" not in add(context, EvidenceDocument("n0", NOW, {}))
 
 
 def test_all_trays_of_a_rack_vote_as_they_are_loaded_now_or_as_they_passed() -> None:
@@ -159,8 +170,9 @@ def test_all_trays_of_a_rack_vote_as_they_are_loaded_now_or_as_they_passed() -> 
     context = site_of_trays(stored, [], is_one_machine=True)
     neighbours = NeighbourBatteries(context)
     neighbours.add([loaded("n3", {"7": ["aaaaaaaa", "bbbbbbbb", None, "aaaaaaaa"]}), EvidenceDocument("n4", NOW, {})])
+    neighbours.add([replace(loaded("n4", {"7": "cccccccc"}), stranger="another machine")])
     wrong = loaded("n0", {"7": "cccccccc"})
-    told = read_fleet(context, context.fleet.nodes["n0"], wrong, neighbours)["other_nodes"]["value"]
+    told = add(context, wrong, neighbours)["other_nodes"]["value"]
     votes = {"aaaaaaaa": 6, "bbbbbbbb": 1}
     assert told == {"nodes": ["n3", "n2"], "digests": {"gemm": {"7": votes}}}, "n1 is in another rack"
 

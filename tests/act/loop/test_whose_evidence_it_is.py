@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.act.actions.action import EffectIntent
 from assay.act.effects.gates import must_wait_for_trust
-from assay.act.ingest.collection import identify_machine
+from assay.act.ingest.collection import WRONG_FAULT, NeighbourBatteries, identify_machine
 from assay.act.ingest.fault_recording import record_agent_faults, record_faults
 from assay.act.ingest.part_replacements import record_parts
 from assay.act.loop.enrollment import enroll_nodes
@@ -27,6 +27,7 @@ from assay.model.outcome import Outcome, RecordedOutcome, SuiteRun
 from assay.observe.transports.push import ClockOffset, DeliveredItem, build_delivered_evidence
 from tests.act.loop.test_nothing_leaves_at_watch import ACT
 from tests.act.quiet_site import FLEET, NODES, START, Site
+from tests.validate.active.battery_runs import make_branch
 
 NODE, OTHER = NODES[0], NODES[1]
 OWN = FLEET.nodes[NODE].serial
@@ -248,6 +249,32 @@ def test_what_a_gpu_passed_is_not_of_the_one_that_people_put_in_its_place(site: 
     assert len(passes("moved", see(new))) == 1
     see(GPUS)
     assert len(passes("back", former)) == 1, "it is back, with what it proved"
+
+
+def test_what_a_gpu_computed_is_no_vote_once_another_is_in_its_place(site: Site) -> None:
+    def see(gpus: tuple[str, ...], **more: Any) -> EvidenceDocument:
+        serial = FLEET.nodes[OTHER].serial
+        channels = {**tell(bmc=serial, dmi=serial, gpus=gpus), **more}
+        document = EvidenceDocument(OTHER, site.clock.now(), channels, site.ledger.head())
+        site.desk.evidence.store_latest(document)
+        record_parts(site.desk, {OTHER: document})
+        site.later(minutes=1)
+        return document
+
+    def list_voters() -> list[str]:
+        return [*NeighbourBatteries(site.desk).find(FLEET.nodes[NODE])]
+
+    checks = [check for catalog in FLEET.check_catalogs.values() for check in catalog.checks]
+    (check, *_) = (check for check in checks if {*check.parts} == {"battery"} and check.fault == WRONG_FAULT)
+    battery = {"active": {"battery": make_branch({"gemm": {"7": "aaaaaaaa"}})}}
+    for run, gpus in enumerate((GPUS, (*GPUS[:-1], "9990000001"))):
+        document = see(gpus, **battery)
+        assert list_voters() == [], "whatever its name passed with the former GPU"
+        at, subject = document.at.isoformat(), f"{FLEET.nodes[OTHER].subject}/gpu0"
+        basis, digest = EvidenceBasis.of_document(document), document.digest()
+        passed = Outcome(check.id, subject, OTHER, "pass", evidence=digest, evidence_at=at, basis=basis)
+        site.ledger.record(SuiteRun(f"run{run}", at), [passed])
+        assert list_voters() == [OTHER]
 
 
 @pytest.mark.parametrize(

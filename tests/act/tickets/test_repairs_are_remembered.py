@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from assay.act.tickets.repair_history import REPAIRS, RepairHistory, select_repairs
-from assay.model.entries.assets import PartReturnedEntry, PartsSeenEntry, SeenPart
+from assay.model.entries.assets import PartReplacedEntry, PartReturnedEntry, PartsSeenEntry, SeenPart
 from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.node_entries import CertifiedEntry, NodeEnrolledEntry, NodeRenamedEntry, TransitionEntry
 from assay.model.entries.tickets import (
@@ -112,6 +112,24 @@ def test_what_comes_back_is_counted_for_the_same_part_of_the_same_machine_under_
     assert [(each.ticket, each.recurrences) for each in history.select()] == [("t3", 0), ("t2", 1), ("t1", 1)]
     assert [each.ticket for each in history.select("n70")] == ["t3", "t2", "t1"]
     assert history.select("n8") == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "counted"),
+    [
+        (PartsSeenEntry({"gpu3": SeenPart("gpu", "G-new", "G-old")}, {}), 0),
+        (PartsSeenEntry({"gpu4": SeenPart("gpu", "G-new", "G-old")}, {}), 2),
+        (PartsSeenEntry({"gpu3": SeenPart("gpu", "G4", "G3"), "gpu4": SeenPart("gpu", "G3", "G4")}, {}), 2),
+        (PartReplacedEntry("S-7", "S-8", "bmc"), 0),
+    ],
+)
+def test_the_repairs_of_a_part_that_was_exchanged_are_not_those_of_the_new_one(history, entry, counted):
+    for ticket in ("t1", "t2"):
+        history.opened(ticket, f"incident/n7/{ticket}")
+        history.add(TicketClosedEntry(ticket, "", "passed"))
+    history.add(entry)
+    history.opened("t3", "incident/n7/f3")
+    assert history.select()[0].recurrences == counted
 
 
 def test_a_repair_is_found_by_any_serial_number_of_it(history):

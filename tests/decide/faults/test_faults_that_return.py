@@ -10,8 +10,10 @@ import pytest
 
 from assay.act.orders.orders import OperatorIdentity, certify_node, list_node_orders
 from assay.act.tickets.desired_tickets import list_desired_tickets
+from assay.decide.moves.remedy_ladder import find_rung, has_recurred
 from assay.decide.state import decision_and_fault_entries
 from assay.declare.loader import load_fleet
+from assay.model.entries.assets import PartsSeenEntry, SeenPart
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -130,6 +132,43 @@ def test_an_idle_node_does_not_move_while_the_fault_is_away_and_does_when_it_is_
     fault = paper.fault("n1", "gpu.xid.62", "gpu3")
     assert moved(paper.step()) == [("production", "production-reboot", "immediate")]
     assert {one.id: one.response for one in paper.story("n1").faults}[fault] == "acted"
+
+
+@pytest.mark.parametrize(
+    ("parts", "rung"),
+    [
+        ({"gpu3": SeenPart("gpu", "B", "A", "GPU-B")}, "reboot"),
+        ({"gpu3": SeenPart("gpu", "A", None, "GPU-B")}, "reboot"),
+        ({"gpu4": SeenPart("gpu", "B", "D", "GPU-B")}, "triage"),
+        ({"gpu3": SeenPart("gpu", "D", "A", "GPU-D"), "gpu4": SeenPart("gpu", "A", "D", "GPU-A")}, "triage"),
+        ({"nvme3": SeenPart("nvme", "N", "M")}, "triage"),
+    ],
+    ids=["new", "new in one board", "another", "moved", "drive"],
+)
+def test_what_was_tried_for_a_gpu_does_not_count_for_the_one_that_takes_its_place(paper, parts, rung):
+    def see(parts):
+        paper.write(PartsSeenEntry(parts, {}).make_entry(f"parts {paper.now}", paper.now.isoformat(), "n1"))
+        paper.later(minutes=1)
+
+    def find_next(story):
+        return find_rung(paper.policy.ladder, story, story.faults[-1], "reboot", paper.now)[0]
+
+    paper.add("n1")
+    see({"gpu3": SeenPart("gpu", "A", None, "GPU-A"), "gpu4": SeenPart("gpu", "D", None, "GPU-D")})
+    paper.fault("n1", "gpu.xid.79", "gpu3")
+    assert find_next(paper.story("n1")) == "reboot"
+    paper.step()
+    paper.settle("n1")
+    paper.fault("n1", "gpu.xid.79", "gpu3")
+    before = paper.story("n1")
+    assert (find_next(before), has_recurred(paper.policy.ladder, before, before.faults[-1], paper.now)) == (
+        "triage",
+        True,
+    )
+    see(parts)
+    after = paper.story("n1")
+    is_same = rung == "triage"
+    assert (find_next(after), has_recurred(paper.policy.ladder, after, after.faults[-1], paper.now)) == (rung, is_same)
 
 
 @pytest.mark.parametrize("kind", ["certified", "part.replaced"])

@@ -22,6 +22,7 @@ from assay.act.loop.projections import read_node_states
 from assay.decide.faults.identity import mark_stranger, select_own
 from assay.decide.moves.required_checks import judge_state_requirements, list_due_phases
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import NodeState
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan, run_fabric_scan
 from assay.ledger.newest.interned_texts import split_batches
@@ -71,25 +72,24 @@ def read_fleet_speeds(
     A measurement has `median`, `low` (which one in twenty is below), and how many `gpus` or `nodes` it was measured on.
     With too few of them, it is unsupported.
     """
-    speeds: dict[tuple[str, str], list[float]] = {}
+    speeds, states = dict[tuple[str, str], list[float]](), read_node_states(context.ledger)
     checks = [check for catalog in context.fleet.check_catalogs.values() for check in catalog.checks]
     for check in checks:
         if not check.parts or check.subject not in LEAST or {*check.parts} - {*parts}:
             continue
         for recorded in context.ledger.newest_passes(check.id):
-            if _is_peer(context, node, recorded):
+            if _is_peer(context, states, node, recorded):
                 for measurement in recorded.outcome.measurements:
                     speeds.setdefault((measurement.name, check.subject), []).append(measurement.value)
     return {name: _describe(name, subject, seen) for (name, subject), seen in sorted(speeds.items())}
 
 
-def _is_peer(context: ControllerContext, node: Node, recorded: RecordedOutcome) -> bool:
-    other = context.fleet.nodes.get(recorded.outcome.node)
-    if other is None or other.name == node.name or other.spec != node.spec or not recorded.seen_at:
+def _is_peer(context: ControllerContext, states: Mapping[str, NodeState], node: Node, passed: RecordedOutcome) -> bool:
+    other = context.fleet.nodes.get(passed.outcome.node)
+    if other is None or other.name == node.name or other.spec != node.spec or not passed.seen_at:
         return False
-    if not select_own(other, [recorded]):
-        return False
-    return parse_time(context.now) - parse_time(recorded.seen_at) <= RECENT
+    is_recent = parse_time(context.now) - parse_time(passed.seen_at) <= RECENT
+    return is_recent and bool(select_own(other, [passed], states.get(other.name)))
 
 
 def _describe(name: str, subject: str, seen: list[float]) -> ReadingTree:
@@ -114,13 +114,13 @@ class NeighbourBatteries:
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
-        self._domains = find_nvlink_domains(context.fleet)
+        self._domains, self._states = find_nvlink_domains(context.fleet), read_node_states(context.ledger)
         self._runs: dict[str, LoadRun | None] = {}
         """By node as it is loaded now, and by evidence with which it passed."""
 
     def add(self, batch: Sequence[EvidenceDocument]) -> None:
-        """Add what is loaded now."""
-        self._runs |= {evidence.node: read_battery(evidence) for evidence in batch}
+        """Add what is loaded now, but nothing of another machine."""
+        self._runs |= {evidence.node: read_battery(evidence) for evidence in batch if not evidence.stranger}
 
     @cached_property
     def _passed(self) -> Mapping[str, RecordedOutcome]:
@@ -132,10 +132,10 @@ class NeighbourBatteries:
 
     def find(self, node: Node) -> dict[str, list[LoadRun]]:
         """Return the batteries near a node, of the nearest nodes first."""
-        nodes, domain = self._context.fleet.nodes, self._domains.get(node.name)
+        nodes, domain, states = self._context.fleet.nodes, self._domains.get(node.name), self._states
         trays = [name for name, other in self._domains.items() if other == domain and name != node.name]
         loaded = {name: run for name in trays if (run := self._runs.get(name))}
-        passed = [name for name, each in self._passed.items() if _is_peer(self._context, node, each)]
+        passed = [name for name, each in self._passed.items() if _is_peer(self._context, states, node, each)]
         passed = [name for name in passed if name not in loaded and (not domain or name in trays)]
         near = sorted(passed, key=lambda name: (nodes[name].rack != node.rack, name))[:MOST_DOCUMENTS]
         runs = {name: [run] for name, run in loaded.items()}
@@ -163,14 +163,6 @@ class NeighbourBatteries:
         if run is None or (node.name not in self._domains and is_sound(run)):
             return {}
         return {NEIGHBOURS: value(NodeVotes(self.find(node)).count_others(node.name, run))}
-
-
-def read_fleet(
-    context: ControllerContext, node: Node, evidence: EvidenceDocument, neighbours: NeighbourBatteries | None = None
-) -> ReadingTree:
-    """Return the channel `fleet` for a loaded node: the speeds of others, and what other nodes computed."""
-    neighbours = neighbours or NeighbourBatteries(context)
-    return {**read_fleet_speeds(context, node), **neighbours.describe_others(node, evidence)}
 
 
 def find_starts(
@@ -225,8 +217,10 @@ def collect_node_evidence(
         bmc_sessions=context.bmc_sessions,
     )
     with closing(documents):
-        for batch in split_batches(documents, NODES_AT_ONCE):
-            require_right_clock(context, batch)
+        for read in split_batches(documents, NODES_AT_ONCE):
+            require_right_clock(context, read)
+            states = read_node_states(context.ledger)
+            batch = [mark_stranger(context.fleet, states.get(evidence.node), evidence) for evidence in read]
             neighbours.add([evidence for evidence in batch if evidence.node in active])
             before = {evidence.node: context.evidence.latest(evidence.node) for evidence in batch}
             complete = [
@@ -237,8 +231,7 @@ def collect_node_evidence(
                 else evidence
                 for evidence in batch
             ]
-            states = read_node_states(context.ledger)
-            for evidence in (mark_stranger(context.fleet, states.get(read.node), read) for read in complete):
+            for evidence in complete:
                 digests[evidence.node] = context.evidence.store_latest(evidence)
                 context.ledger.append(*_make_failure_entries(context, evidence, before[evidence.node]))
             record_answers(context, complete)
@@ -253,8 +246,9 @@ def identify_machine(context: ControllerContext, evidence: EvidenceDocument) -> 
 def add_fleet(
     context: ControllerContext, evidence: EvidenceDocument, neighbours: NeighbourBatteries
 ) -> EvidenceDocument:
-    """Return the evidence of a loaded node with the channel `fleet`."""
-    fleet = read_fleet(context, context.fleet.nodes[evidence.node], evidence, neighbours)
+    """Return the evidence of a loaded node with the channel `fleet`: the speeds of others, and what they computed."""
+    node = context.fleet.nodes[evidence.node]
+    fleet = {**read_fleet_speeds(context, node), **neighbours.describe_others(node, evidence)}
     return replace(evidence, channels={**evidence.channels, FLEET_CHANNEL: fleet})
 
 

@@ -257,7 +257,8 @@ class FleetSnapshotCache:
     def read_returned_outcomes(self, names: Collection[str]) -> Mapping[str, tuple[RecordedOutcome, ...]]:
         """Return the newest outcomes of the nodes that came back in a rollout."""
         nodes, latest = self.context.fleet.nodes, self._returned_outcomes.get(names, keep=names)
-        return {name: tuple(select_own(nodes[name], outcomes)) for name, outcomes in latest.items() if name in nodes}
+        states, ours = self.node_states(), nodes.keys() & latest.keys()
+        return {name: tuple(select_own(nodes[name], latest[name], states.get(name))) for name in ours}
 
     def catch_up(self) -> None:
         """Read the ledger entries that are new."""
@@ -333,7 +334,7 @@ class FleetSnapshotCache:
                 profile(node.name),
                 states[node.name],
                 declared(node.name),
-                tuple(select_own(node, latest[node.name], states[node.name].former_gpus)),
+                tuple(select_own(node, latest[node.name], states[node.name])),
                 *_describe_status(status),
                 self._hashes_of(states[node.name]),
             )

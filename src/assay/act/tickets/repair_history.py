@@ -83,7 +83,7 @@ class MachineRepair:
     closed_by: str
     """The proof that closed it."""
     recurrences: int
-    """How often it was opened again, and how many earlier repairs this part of the machine had."""
+    """How often it was opened again, and how many earlier repairs this part had; none of a part that was exchanged."""
     vendor_days: float
     """How many days the machine or the part was at its vendor's."""
     who: tuple[str, ...]
@@ -96,19 +96,19 @@ class MachineRepair:
 
 @dataclass(slots=True)
 class RepairHistory:
-    """The repairs by ticket. `followed` are those of each node that go on, `sent` when it went to its vendor."""
+    """The repairs by ticket. `followed` go on, by node; `sent`: when it went to a vendor; `bygone`: of former parts."""
 
     repairs: dict[str, MachineRepair] = field(default_factory=dict)
     machines: dict[str, str] = field(default_factory=dict)
     followed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     sent: dict[str, str] = field(default_factory=dict)
     actions: dict[str, str] = field(default_factory=dict)
+    bygone: frozenset[str] = frozenset()
 
     def copy(self) -> RepairHistory:
         """Return one that changes for itself."""
-        return RepairHistory(
-            dict(self.repairs), dict(self.machines), dict(self.followed), dict(self.sent), dict(self.actions)
-        )
+        known = (dict(each) for each in (self.repairs, self.machines, self.followed, self.sent, self.actions))
+        return RepairHistory(*known, self.bygone)
 
     def apply(self, entry: LedgerEntry) -> RepairHistory:
         """Apply the next entry, and return this history."""
@@ -151,7 +151,7 @@ class RepairHistory:
                 updated_at=entry.at,
                 closed_at="",
                 closed_by="",
-                recurrences=sum(each.part == part for each in before),
+                recurrences=sum(each.part == part and each.ticket not in self.bygone for each in before),
                 vendor_days=0.0,
                 who=(),
                 exchanged=(),
@@ -169,11 +169,13 @@ class RepairHistory:
 
     def _apply_parts(self, entry: LedgerEntry, followed: Tickets) -> None:
         parts = PartsSeenEntry.read(entry)
+        moved = {seen.was for seen in parts.parts.values()}
         if not self.machines.get(entry.node):
             self.machines[entry.node] = next(iter(parts.node_serials.values()), "")
         for place, seen in parts.parts.items():
             if seen.was is not None and seen.was != seen.serial:
-                self._exchange(followed, entry, ExchangedPart(place, seen.kind, seen.was, seen.serial))
+                part = ExchangedPart(place, seen.kind, seen.was, seen.serial)
+                self._exchange(followed, entry, part, is_new=seen.serial not in moved)
 
     def _apply_other_machine(self, entry: LedgerEntry, followed: Tickets) -> None:
         other = PartReplacedEntry.read(entry)
@@ -207,8 +209,10 @@ class RepairHistory:
         if action == OPENED:
             self.followed[entry.node] = tuple(ident for ident in followed if not self.repairs[ident].closed_at)
 
-    def _exchange(self, followed: Tickets, entry: LedgerEntry, part: ExchangedPart) -> None:
-        """Note an exchanged part with the repairs of that part, and with those of the node."""
+    def _exchange(self, followed: Tickets, entry: LedgerEntry, part: ExchangedPart, *, is_new: bool = True) -> None:
+        """Note an exchanged part with the repairs of that part, and with those of the node; the new one had none."""
+        ours = [each for each in self.repairs.values() if each.machine == self.machines.get(entry.node, "")]
+        self.bygone |= {each.ticket for each in ours if is_new and part.place in ("", each.part)}
         text = f"{part.kind} {part.place}: {part.serial_out} went, {part.serial_in} came"
         theirs = [each for each in followed if self.repairs[each].part in ("", part.place)]
         self._add(theirs, entry, "exchanged", text)

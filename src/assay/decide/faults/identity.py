@@ -79,10 +79,9 @@ def find_return(fault: FaultRecord, evidence: EvidenceDocument) -> str:
     return f"the node's machine answers again: {seen.describe()}" if is_told and format_time(evidence.at) > at else ""
 
 
-def select_own(
-    node: Node, outcomes: Iterable[RecordedOutcome], former_gpus: frozenset[str] = frozenset()
-) -> list[RecordedOutcome]:
+def select_own(node: Node, outcomes: Iterable[RecordedOutcome], node_state: NodeState | None) -> list[RecordedOutcome]:
     """Return the outcomes without those of another machine, or of an exchanged GPU: these are not the node's."""
+    former_gpus = node_state.former_gpus if node_state else frozenset[str]()
     return [
         recorded
         for recorded in outcomes

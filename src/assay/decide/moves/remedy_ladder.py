@@ -60,7 +60,7 @@ def is_at_or_above(ladder: RemedyLadder, remedy: str, start: str) -> bool:
 def has_recurred(ladder: RemedyLadder, node_state: NodeState, fault: FaultRecord, now: datetime) -> bool:
     """Whether a fault of this class was repaired on this part, within the part's longest window, and came back."""
     windows = [window.hours for window in ladder.windows if window.of == "part" and _bounds(window, fault)]
-    start = max(now - hours(max([ladder.window_hours, *windows])), find_last_reset(node_state))
+    start = max(now - hours(max([ladder.window_hours, *windows])), find_last_reset(node_state, fault.subject))
     repairs = [
         repair for repair in node_state.repairs if repair.kind not in LADDER_RESETS and parse_time(repair.at) > start
     ]
@@ -71,17 +71,20 @@ def has_recurred(ladder: RemedyLadder, node_state: NodeState, fault: FaultRecord
     return any(is_before(known, repair) and not is_before(fault, repair) for known in earlier for repair in repairs)
 
 
-def find_last_reset(node_state: NodeState) -> datetime:
-    """Return when the ladder last started again; the earliest time there is if it never did."""
-    return parse_time(max((repair.at for repair in node_state.repairs if repair.kind in LADDER_RESETS), default=""))
+def find_last_reset(node_state: NodeState, subject: str = "") -> datetime:
+    """Return when the ladder last started again, of a part also by its exchange; the earliest time if it never did."""
+    resets = [repair.at for repair in node_state.repairs if repair.kind in LADDER_RESETS]
+    return parse_time(max([*resets, node_state.exchanged.get(subject.rpartition("/")[2], "")]))
 
 
 def _list_tries(node_state: NodeState) -> Iterator[_Try]:
-    """Yield the moves by a rung since the ladder's last reset."""
+    """Yield the moves by a rung since the ladder's last reset; what was done for a former part names no present one."""
     since, parts = find_last_reset(node_state), {fault.id: fault.subject for fault in node_state.faults}
     for move in node_state.transitions:
         if move.remedy and (at := parse_time(move.at)) > since:
-            yield _Try(at, move.remedy, frozenset(parts[ident] for ident in move.faults if ident in parts))
+            subjects = [parts[ident] for ident in move.faults if ident in parts]
+            present = [subject for subject in subjects if at > find_last_reset(node_state, subject)]
+            yield _Try(at, move.remedy, frozenset(present or ["former parts"] * bool(subjects)))
 
 
 def _is_used_up(
@@ -125,8 +128,6 @@ def is_flapping(policy: LifecyclePolicy, node_state: NodeState, now: datetime) -
 
 def list_recent_flaps(policy: LifecyclePolicy, node_state: NodeState, now: datetime) -> list[FlapRecord]:
     """Return the times that count: within the window, and since the ladder last started again."""
-    if not node_state.flaps:
-        return []
     since = max(now - hours(policy.flapping.window_hours), find_last_reset(node_state))
     return [flap for flap in node_state.flaps if parse_time(flap.at) > since]
 
@@ -140,11 +141,8 @@ def is_wait_over(policy: LifecyclePolicy, node_state: NodeState, pending: Pendin
     """Whether the faults for which a decision waits were repaired or excused, or have stayed away for long enough."""
     if not any(cause.fault_ids for cause in pending.because):
         return False
-    causes = _list_causes(node_state, pending)
-    if not causes or any(fault.is_open for fault in causes):
-        return not causes
-    until = _find_end(policy, node_state, pending, causes, now)
-    return until is not None and until <= now
+    until = find_end_of_wait(policy, node_state, now)
+    return not _list_causes(node_state, pending) or (until is not None and until <= now)
 
 
 def find_end_of_wait(policy: LifecyclePolicy, node_state: NodeState, now: datetime) -> datetime | None:

@@ -125,9 +125,9 @@ def make_fault_entries(
     """
     node, catalog = fleet.nodes[node_state.node], fleet.fault_catalog
     evidence = evidence and mark_stranger(fleet, node_state, evidence)
-    latest = _drop_future(select_own(node, latest, node_state.former_gpus), now)
+    latest = _drop_future(select_own(node, latest, node_state), now)
     if scheduled is not None:
-        scheduled = _drop_future(select_own(node, scheduled, node_state.former_gpus), now)
+        scheduled = _drop_future(select_own(node, scheduled, node_state), now)
     judged = latest if scheduled is None else scheduled
     counting = drop_excused_outcomes(judged, node, fleet.known_issues, fleet.observed_checks, now)
     if scheduled is None:

@@ -354,14 +354,15 @@ def _apply_move_request(state: NodeState, entry: LedgerEntry) -> NodeState:
 
 
 def _apply_seen_parts(state: NodeState, entry: LedgerEntry) -> NodeState:
-    """Remember the machine's GPUs, and those that were exchanged: what they proved is not the others'."""
+    """Remember the machine's GPUs, and what was exchanged (not: moved): its proofs and repairs are not the others'."""
     parts = PartsSeenEntry.read(entry).parts
     new = {place: (part.serial, part.uuid) for place, part in parts.items() if part.kind == GPU}
-    if not new:
-        return state
-    gpus = {**state.gpus, **new}
-    former = state.former_gpus.union(map(name_gpu, state.gpus.values())) - {*map(name_gpu, gpus.values())}
-    return change_state(state, gpus=gpus, former_gpus=former)
+    gpus, known = {**state.gpus, **new}, {*map(name_gpu, state.gpus.values())}
+    came = {place for place, gpu in new.items() if place in state.gpus and name_gpu(gpu) not in known}
+    came |= {place for place, part in parts.items() if part.kind != GPU and part.was}
+    exchanged = {**state.exchanged, **dict.fromkeys(came, format_time(entry.at))}
+    former = state.former_gpus.union(known) - {*map(name_gpu, gpus.values())}
+    return change_state(state, gpus=gpus, former_gpus=former, exchanged=exchanged)
 
 
 _STANDINGS: dict[str, EffectStatus] = {
@@ -530,4 +531,4 @@ def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
     return NodeStateProjection(plain["seq"], weeks, states, machines, {*states, *plain["former"]})
 
 
-STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 9, encode_node_states, decode_node_states)
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 10, encode_node_states, decode_node_states)

@@ -173,7 +173,7 @@ class NodeState:
     every decision ever made for the node, by id. `corrections` are the settings that it got in service, `burn_in` its
     last burn-in, `trust` what people said to its decisions. `gpus` are the machine's GPUs by place, `former_gpus` the
     short names of those that others took the place of, `known_boots` the boots of which anything was ever recorded.
-    `replaced_at` is when a spare last took its place, "" for never.
+    `exchanged` says when another part took a place, `replaced_at` when a spare last took the node's, "" for never.
     """
 
     node: str
@@ -209,6 +209,7 @@ class NodeState:
     trust: TrustRecord = NOTHING_SAID
     gpus: Mapping[str, GpuIdentity] = field(default_factory=dict)
     former_gpus: frozenset[str] = frozenset()
+    exchanged: Mapping[str, str] = field(default_factory=dict)
     known_boots: frozenset[str] = frozenset()
     replaced_at: str = ""
 
