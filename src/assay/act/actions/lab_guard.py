@@ -5,7 +5,7 @@ name connections; and what a callback raises is a warning. So `playbooks/vars_pl
 loads while it reads the inventory, before any play, wraps the two functions that each task of each strategy passes:
 
 - `VariableManager.get_vars` gives the lab's variables the last word, also over `-e`. It refuses other hosts: a play's
-  before its first task, a delegation's before it is connected.
+  before its first task (of `-i a,b`, before that host's task), a delegation's before it is connected.
 - `TaskExecutor._set_connection_options` is called after all templates, for each item of a loop, before the task
   connects. There the task gets the lab's connection, or is refused.
 
