@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assay.act.loop.reconcile_pass import record_decisions
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.tickets.ticket_diff import TICKETS
@@ -22,6 +24,21 @@ def test_a_wave_is_one_ticket_with_its_cause_and_not_one_for_each_node(site: Sit
     assert 1 <= len(waves) <= len(pools)
     assert "gpu.xid.79 on" in waves[0]["seen"]
     assert any(state.is_held_by_breaker for state in memory.list_active_states())
+
+
+@pytest.mark.parametrize(
+    ("classes", "severity"),
+    [(["gpu.fabric"], "degraded"), (["gpu.fabric", "gpu.xid.79"], "catastrophic"), (["gpu.xid.79"], "catastrophic")],
+)
+def test_the_severity_of_a_wave_is_the_worst_of_its_incidents(site: Site, classes: list[str], severity: str):
+    for place, name in enumerate(NODES):
+        site.fault(name, classes[place % len(classes)])
+    memory = FleetSnapshotCache(site.desk)
+    record_decisions(memory)
+    update_tickets(site.desk, memory)
+    tickets = [entry.body for entry in site.ledger.entries(kinds=["ticket.opened"])]
+    waves = [one for one in tickets if one["key"] == "breaker/h100-a"]
+    assert [one["severity"] for one in waves] == [severity]
 
 
 def test_a_series_is_one_ticket_with_its_members_until_a_person_answers(site: Site):

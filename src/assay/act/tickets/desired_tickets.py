@@ -276,8 +276,8 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
     held_hours = snapshot.policy.breaker.held_hours
     for breaker in list_open_breakers(view.node_state for view in views_by_name.values()):
         views = [views_by_name[name] for name in breaker.nodes]
-        faults = chain.from_iterable(view.node_state.faults for view in views if breaker.series)
-        severities: set[FaultSeverity] = {fault.severity for fault in faults if fault.open_series}
+        faults = chain.from_iterable(view.node_state.faults for view in views)
+        severities = [fault.severity for fault in faults if (fault.open_series if breaker.series else fault.is_open)]
         known = sorted({number for name in breaker.nodes for number in shared_by.get(name, ())})
         held |= set(known)
         acts = [shared[number].order for number in known]
@@ -294,7 +294,7 @@ def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) 
             seen=f"{breaker.reason}\nheld back: {format_list(breaker.nodes)}\n"
             f"cordoned: {format_list(breaker.cordoned) or 'none'}",
             verify=f"assay explain {views[0].name}",
-            severity=min(severities or {"catastrophic"}, key=SEVERITIES.index),
+            severity=min(severities, key=SEVERITIES.index, default="degraded"),
             steps="\n".join(acts or ["find what the nodes have in common: a driver, firmware, a switch, a rack, a job"])
             + f"\nwhen it is mended, or is no common cause: {breaker.clear}\n"
             f"{SERIES_WAITS if breaker.series else f'what only a log told is answered after {held_hours:g} h'}",
