@@ -96,10 +96,7 @@ def parse_steps(text: str, reason: str, declared: Mapping[str, Any]) -> ReadingT
         "program": value(hashlib.sha256(program.encode()).hexdigest()),
         "ended": ended,
         "steps": value(len(steps)),
-        "loss": _read_loss(steps),
-        "losses": value(
-            {_name_step(step): step["loss"] for step in steps if math.isfinite(step.get("loss", math.nan))}
-        ),
+        **_read_losses(steps),
         **{name: _find_median(name, steps, declared) for name in USUAL},
         "digests": _read_digests(steps) if "digest" in declared else _not_declared("digest"),
     }
@@ -114,10 +111,6 @@ def _find_median(name: str, steps: list[dict[str, Any]], declared: Mapping[str, 
 
 def _not_declared(name: str) -> ReadingTree:
     return unsupported(f"load_tools.training declares no {name}")
-
-
-def _name_step(step: Mapping[str, Any]) -> str:
-    return f"{step['step']:.0f}"
 
 
 def _read_line(line: str, declared: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,12 +152,15 @@ def _parse_number(content: Any) -> float:
         return math.nan
 
 
-def _read_loss(steps: list[dict[str, Any]]) -> ReadingTree:
-    losses = [(step["step"], step["loss"]) for step in steps if "loss" in step]
-    if not losses:
-        return failed("no step tells its loss")
-    wrong = next((number for number, loss in losses if not math.isfinite(loss)), None)
-    return value(losses[-1][1]) if wrong is None else failed(f"the loss of step {wrong:g} is no number")
+def _read_losses(steps: list[dict[str, Any]]) -> ReadingTree:
+    told = [(step["step"], step["loss"]) for step in steps if "loss" in step]
+    wrong = [number for number, loss in told if not math.isfinite(loss)]
+    last = value(told[-1][1]) if told else failed("no step tells its loss")
+    return {
+        "loss": failed(f"the loss of step {wrong[0]:g} is no number") if wrong else last,
+        "losses": value({f"{number:.0f}": loss for number, loss in told if math.isfinite(loss)}),
+        **({"wrong_losses": value(len(wrong))} if wrong else {}),
+    }
 
 
 def _read_digests(steps: list[dict[str, Any]]) -> ReadingTree:
@@ -172,7 +168,7 @@ def _read_digests(steps: list[dict[str, Any]]) -> ReadingTree:
     for step in steps:
         if "digest" not in step:
             continue
-        name = _name_step(step)
+        name = f"{step['step']:.0f}"
         digest = step["digest"].lower()
         if not DIGEST.fullmatch(digest):
             return failed(f"the digest of step {name} is not 8 to 64 hexadecimal digits: {digest[:80]!r}")

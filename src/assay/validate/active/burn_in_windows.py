@@ -208,7 +208,8 @@ def _judge_unit(part: str, result: Mapping[str, Any]) -> Iterator[str]:
             yield f"gpu{index}: {part} computed wrong results"
     if _value(result, "intact") is False:
         yield f"{part} read back other data than it had written"
-    for name, title in (("wrong", "wrong values"), ("errors", "wrong bits"), ("miscompares", "miscompares")):
+    titles = {"wrong": "wrong values", "errors": "wrong bits", "wrong_losses": "losses that are no number"}
+    for name, title in {**titles, "miscompares": "miscompares"}.items():
         count = _value(result, name)
         if isinstance(count, int | float) and count > 0:
             yield f"{part} found {count:g} {title}"
