@@ -256,9 +256,8 @@ class FleetSnapshotCache:
 
     def read_returned_outcomes(self, names: Collection[str]) -> Mapping[str, tuple[RecordedOutcome, ...]]:
         """Return the newest outcomes of the nodes that came back in a rollout."""
-        nodes, latest = self.context.fleet.nodes, self._returned_outcomes.get(names, keep=names)
-        states, ours = self.node_states(), nodes.keys() & latest.keys()
-        return {name: tuple(select_own(nodes[name], latest[name], states.get(name))) for name in ours}
+        nodes, states, latest = self.context.fleet.nodes, self.node_states(), self._returned_outcomes.get(names, names)
+        return {name: tuple(select_own(nodes[name], latest[name], states.get(name))) for name in nodes.keys() & latest}
 
     def catch_up(self) -> None:
         """Read the ledger entries that are new."""

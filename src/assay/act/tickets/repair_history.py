@@ -96,19 +96,20 @@ class MachineRepair:
 
 @dataclass(slots=True)
 class RepairHistory:
-    """The repairs by ticket. `followed` go on, by node; `sent`: when it went to a vendor; `bygone`: of former parts."""
+    """The repairs by ticket. `followed` go on, by node; `sent`: when it went to a vendor; `gone`: of former parts."""
 
     repairs: dict[str, MachineRepair] = field(default_factory=dict)
     machines: dict[str, str] = field(default_factory=dict)
     followed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     sent: dict[str, str] = field(default_factory=dict)
     actions: dict[str, str] = field(default_factory=dict)
-    bygone: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
 
     def copy(self) -> RepairHistory:
         """Return one that changes for itself."""
-        known = (dict(each) for each in (self.repairs, self.machines, self.followed, self.sent, self.actions))
-        return RepairHistory(*known, self.bygone)
+        return RepairHistory(
+            dict(self.repairs), dict(self.machines), dict(self.followed), dict(self.sent), dict(self.actions), self.gone
+        )
 
     def apply(self, entry: LedgerEntry) -> RepairHistory:
         """Apply the next entry, and return this history."""
@@ -151,7 +152,7 @@ class RepairHistory:
                 updated_at=entry.at,
                 closed_at="",
                 closed_by="",
-                recurrences=sum(each.part == part and each.ticket not in self.bygone for each in before),
+                recurrences=sum(each.part == part and each.ticket not in self.gone for each in before),
                 vendor_days=0.0,
                 who=(),
                 exchanged=(),
@@ -212,7 +213,7 @@ class RepairHistory:
     def _exchange(self, followed: Tickets, entry: LedgerEntry, part: ExchangedPart, *, is_new: bool = True) -> None:
         """Note an exchanged part with the repairs of that part, and with those of the node; the new one had none."""
         ours = [each for each in self.repairs.values() if each.machine == self.machines.get(entry.node, "")]
-        self.bygone |= {each.ticket for each in ours if is_new and part.place in ("", each.part)}
+        self.gone |= {each.ticket for each in ours if is_new and part.place in ("", each.part)}
         text = f"{part.kind} {part.place}: {part.serial_out} went, {part.serial_in} came"
         theirs = [each for each in followed if self.repairs[each].part in ("", part.place)]
         self._add(theirs, entry, "exchanged", text)
