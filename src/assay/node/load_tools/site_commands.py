@@ -153,12 +153,12 @@ def _parse_number(content: Any) -> float:
 
 
 def _read_losses(steps: list[dict[str, Any]]) -> ReadingTree:
-    told = [(step["step"], step["loss"]) for step in steps if "loss" in step]
-    wrong = [number for number, loss in told if not math.isfinite(loss)]
-    last = value(told[-1][1]) if told else failed("no step tells its loss")
+    losses = [(step["step"], step["loss"]) for step in steps if "loss" in step]
+    wrong = [number for number, loss in losses if not math.isfinite(loss)]
+    last = value(losses[-1][1]) if losses else failed("no step tells its loss")
     return {
         "loss": failed(f"the loss of step {wrong[0]:g} is no number") if wrong else last,
-        "losses": value({f"{number:.0f}": loss for number, loss in told if math.isfinite(loss)}),
+        "losses": value({f"{number:.0f}": loss for number, loss in losses if math.isfinite(loss)}),
         **({"wrong_losses": value(len(wrong))} if wrong else {}),
     }
 
