@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay.act.tickets.ticket_diff import TICKET_RECORD_KINDS, TICKET_STATUSES, TicketMoves, diff_tickets, list_tickets
-from assay.act.tickets.ticket_moves import find_ticket_moves
+from assay.act.tickets.ticket_moves import TicketMoveFinder
 from assay.model.ticket import Ticket, TicketRecord
 from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
 from tests.decide.moves.test_harm_that_is_held_back import tickets_of
@@ -95,6 +95,6 @@ def test_what_nodes_of_a_rack_share_takes_in_their_tickets_and_gives_them_back(p
     faults.append(paper.fault("n2", "psu.failed", "psu1"))
     paper.step()
     (rack,) = tickets_of(paper, "n0")
-    assert find_ticket_moves(paper.situation(), alone) == TicketMoves(into=rack.key)
+    assert TicketMoveFinder(paper.situation()).find(alone) == TicketMoves(into=rack.key)
     paper.say("fault.cleared", "n2", fault=faults[2], because="it passes again")
-    assert alone.key in find_ticket_moves(paper.situation(), rack).left
+    assert alone.key in TicketMoveFinder(paper.situation()).find(rack).left

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from assay.act.tickets.desired_tickets import TechnicianNotes, list_desired_tickets
 from assay.act.tickets.part_names import PartNames
-from assay.act.tickets.ticket_moves import find_ticket_moves
+from assay.act.tickets.ticket_moves import TicketMoveFinder
 from assay.decide.moves.held_answers import list_open_breakers
 from assay.declare.loader import load_fleet
 from assay.fabric.compare.compare import compare_cabling
@@ -105,7 +105,7 @@ def test_the_ticket_of_an_incident_that_belongs_to_another_says_so(paper):
     paper.fault("n1", "psu.failed", "psu3")
     paper.step()
     assert [ticket.id for ticket in tickets_of(paper, "n1")] == [first.id]
-    assert find_ticket_moves(paper.situation(), second).into == first.key
+    assert TicketMoveFinder(paper.situation()).find(second).into == first.key
 
 
 def test_power_of_a_rack_is_one_ticket_with_its_nodes(paper):

@@ -10,7 +10,7 @@ from assay.act.tickets.desired_tickets import (
     TechnicianNotes,
     list_desired_tickets,
 )
-from assay.act.tickets.ticket_moves import find_ticket_moves
+from assay.act.tickets.ticket_moves import TicketMoveFinder
 from assay.decide.moves.fault_remedies import find_unanswered_faults
 from assay.model.fleet import Fleet
 from assay.model.ticket import Ticket
@@ -148,7 +148,7 @@ def test_the_ticket_of_a_state_takes_over_from_that_of_the_drain(paper):
     paper.step()
     (stay,) = tickets_of(paper, "n1")
     assert stay.key.startswith("stay/")
-    assert find_ticket_moves(paper.situation(), drained).into == stay.key
+    assert TicketMoveFinder(paper.situation()).find(drained).into == stay.key
 
 
 RESTARTS = {"production-reboot": "gpu.xid.79", "production-powercycle-test": "host.kernel.deadlock"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from assay.act.tickets.ticket_diff import TicketMoves
 from assay.decide.faults.incidents import Incident, list_incidents, name_incident
 from assay.decide.faults.shared_incidents import SharedIncident, list_open_incidents, list_shared_incidents
@@ -24,34 +26,52 @@ def key_shared(shared: SharedIncident) -> str:
     return f"{SHARED_TICKET_KIND}/{shared.shares}/{shared.place}/{shared.cause.summary}"
 
 
-def find_ticket_moves(snapshot: FleetSnapshot, ticket: Ticket) -> TicketMoves:
-    """Return which tickets have the work of an incident's or a shared incident's ticket that nothing asks for now.
+class TicketMoveFinder:
+    """Finds where the work of tickets went. What all nodes show is listed once, for the first ticket that asks."""
 
-    Incidents merge into one with their cause, or into one that nodes share; they split when a proof says so.
-    """
-    kind, _, rest = ticket.key.partition("/")
-    node, _, first = rest.partition("/")
-    if kind == SHARED_TICKET_KIND:
-        classes = {
-            name for each in snapshot.relations.shared if ticket.key.endswith(each.summary) for name in each.classes
-        }
-        places, opened = {place.device for place in ticket.places}, list_open_incidents(snapshot)
-        members = [each for name in places for each in opened.get(name, ()) if matches(classes, each.cause.fault_class)]
-        return TicketMoves(left=tuple(map(key_incident, members)))
-    view = next((view for view in snapshot.nodes if view.name == node), None)
-    if kind != INCIDENT_TICKET_KIND or view is None:
-        return TicketMoves()
-    incidents = list_incidents(snapshot.relations, view.node_state)
-    named = [each for each in incidents if first in _list_names(each)]
-    left = [each for each in incidents if each.is_open and each.split_from in {cause.id for cause in named}]
-    for incident in (each for each in reversed(named) if each.is_open):
-        shared = list_shared_incidents(snapshot, list_open_incidents(snapshot))
-        keys = [key_shared(each) for each in shared if any(member.id == incident.id for member in each.members)]
-        is_listed = incident.severity == "catastrophic" and has_paperwork(snapshot, view)
-        is_in_stay = is_listed or is_in_stay_ticket(snapshot, view, incident)
-        stay = f"stay/{node}/{view.node_state.stay_id}" if is_in_stay else ""
-        return TicketMoves(into=next(iter(keys), stay or key_incident(incident)))
-    return TicketMoves(left=tuple(map(key_incident, left)))
+    def __init__(self, snapshot: FleetSnapshot) -> None:
+        self._snapshot = snapshot
+
+    @cached_property
+    def _views(self) -> dict[str, NodeSnapshot]:
+        return {view.name: view for view in self._snapshot.nodes}
+
+    @cached_property
+    def _opened(self) -> dict[str, list[Incident]]:
+        return list_open_incidents(self._snapshot)
+
+    @cached_property
+    def _shared(self) -> list[SharedIncident]:
+        return [*list_shared_incidents(self._snapshot, self._opened)]
+
+    def find(self, ticket: Ticket) -> TicketMoves:
+        """Return which tickets have the work of an incident's or a shared incident's ticket that nothing asks for now.
+
+        Incidents merge into one with their cause, or into one that nodes share; they split when a proof says so.
+        """
+        relations = self._snapshot.relations
+        kind, _, rest = ticket.key.partition("/")
+        node, _, first = rest.partition("/")
+        if kind == SHARED_TICKET_KIND:
+            classes = {name for each in relations.shared if ticket.key.endswith(each.summary) for name in each.classes}
+            places = {place.device for place in ticket.places}
+            opened = [each for name in places for each in self._opened.get(name, ())]
+            members = [each for each in opened if matches(classes, each.cause.fault_class)]
+            return TicketMoves(left=tuple(map(key_incident, members)))
+        view = self._views.get(node)
+        if kind != INCIDENT_TICKET_KIND or view is None:
+            return TicketMoves()
+        incidents = list_incidents(relations, view.node_state)
+        named = [each for each in incidents if first in _list_names(each)]
+        if incident := next((each for each in reversed(named) if each.is_open), None):
+            keys = [key_shared(each) for each in self._shared if any(own.id == incident.id for own in each.members)]
+            is_listed = incident.severity == "catastrophic" and has_paperwork(self._snapshot, view)
+            is_in_stay = is_listed or is_in_stay_ticket(self._snapshot, view, incident)
+            stay = f"stay/{node}/{view.node_state.stay_id}" if is_in_stay else ""
+            return TicketMoves(into=next(iter(keys), stay or key_incident(incident)))
+        causes = {each.id for each in named}
+        left = [each for each in incidents if each.is_open and each.split_from in causes]
+        return TicketMoves(left=tuple(map(key_incident, left)))
 
 
 def find_incident_end(snapshot: FleetSnapshot, view: NodeSnapshot, first: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.pass_log import records_pass
@@ -34,8 +33,8 @@ from assay.act.tickets.ticket_diff import TICKET_STATUSES, TICKETS, diff_tickets
 from assay.act.tickets.ticket_moves import (
     INCIDENT_TICKET_KIND,
     SHARED_TICKET_KIND,
+    TicketMoveFinder,
     find_incident_end,
-    find_ticket_moves,
 )
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
@@ -157,7 +156,7 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     scans = {name: scan.scanned_at for name, scan in scanned.items()}
     proofs = ClosingProofs(views, comparisons, scans, links.proofs, snapshot)
     window = timedelta(days=context.policy.reopen_days)
-    moves = partial(find_ticket_moves, snapshot)
+    moves = TicketMoveFinder(snapshot).find
     entries = diff_tickets(known, desired, proofs.find_proof, context.now, window, moves)
     context.ledger.append(*entries)
 
