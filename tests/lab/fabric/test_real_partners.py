@@ -163,7 +163,7 @@ def test_two_nodes_in_each_others_place_are_one_exchange(fabric):
 def switch_port(fabric, cable, *words):
     """Change the switch's port of a cable, which is addressed by LID: OpenSM need not be asked for that."""
     lids = list_lids(fabric.ask("ibnetdiscover")[0])
-    fabric.ask("ibportstate", lids[cable.b.guid], str(cable.b.port), *words)
+    fabric.order("ibportstate", lids[cable.b.guid], str(cable.b.port), *words)
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,9 @@ class Partners:
 
     @contextmanager
     def unmanaged(self) -> Iterator[None]:
-        """Let OpenSM sleep: it puts a speed right again as soon as it hears of it."""
+        """Let OpenSM sleep: it puts a speed right again as soon as it hears of it. All its threads sleep on entry."""
         os.kill(self._running[-1].pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self._running[-1].pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
             yield
         finally:
@@ -112,6 +113,11 @@ class Partners:
         done = next(self._ended(*command), None)
         assert done is not None, f"{command[0]} died, or printed nothing, each of {ATTEMPTS} times"
         return done.stdout, "".join(line for line in done.stderr.splitlines(keepends=True) if "sim_connect" not in line)
+
+    def order(self, *command: str) -> None:
+        """Run a tool that changes the fabric. On a busy machine it may fail after its first lines: it is run again."""
+        attempts = (self._run(*command, environment=self._preloaded) for _ in range(ATTEMPTS))
+        assert any(done.returncode == 0 for done in attempts), f"{' '.join(command)} failed {ATTEMPTS} times"
 
     def end(self) -> None:
         """End what was started. OpenSM ends when it has heard of all that it asked; if it never does, it is killed."""
