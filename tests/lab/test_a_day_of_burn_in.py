@@ -19,7 +19,7 @@ import pytest
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
-from tests.support.forked_assay import run_assay
+from tests.support.forked_assay import assay, run_assay
 from tests.support.serving_fleet import POLICY, change_yaml, make_serving_fleet
 
 NODE, RATE = "n0001", 200.0
@@ -27,12 +27,6 @@ PHASES = [
     {"name": "heat", "hours": 3, "parts": ["gpu_burn"]},
     {"name": "again", "hours": 1, "parts": ["all_reduce"], "beside": ["memory"]},
 ]
-
-
-def assay(home: Path, *words: str) -> str:
-    done = run_assay(*words, "--fleet", home, cwd=home)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return done.stdout
 
 
 def name_burn_in(policy: dict[str, Any]) -> None:

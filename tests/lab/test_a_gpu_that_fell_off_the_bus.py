@@ -8,15 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forked_assay import run_assay
+from tests.support.forked_assay import assay, run_assay
 
 GOOD, BAD = "n0002", "n0003"
-
-
-def assay(home: Path, *words: str) -> str:
-    done = run_assay(*words, "--fleet", home, cwd=home)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture

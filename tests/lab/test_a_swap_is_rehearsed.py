@@ -11,16 +11,10 @@ import yaml
 
 from assay.lab.world import LabWorld
 from assay.observe.evidence_store import EvidenceStore
-from tests.support.forked_assay import run_assay
+from tests.support.forked_assay import assay, run_assay
 from tests.support.serving_fleet import change_yaml
 
 NODE = "n0002"
-
-
-def assay(home: Path, *words: str) -> str:
-    done = run_assay(*words, "--fleet", home, cwd=home)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture

@@ -9,16 +9,10 @@ import pytest
 
 from assay.ledger.store import Ledger
 from assay.model.entries.node_entries import DecisionEntry, read_entered_state
-from tests.support.forked_assay import run_assay
+from tests.support.forked_assay import assay
 from tests.support.serving_fleet import make_serving_fleet
 
 NODE = "n0001"
-
-
-def assay(home: Path, *words: str) -> str:
-    done = run_assay(*words, "--fleet", home, cwd=home)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.forked_assay import run_assay
+from tests.support.forked_assay import assay, run_assay
 from tests.support.places import ROOT
 from tests.support.serving_fleet import GIT, change_yaml, start_history
 
@@ -34,12 +34,6 @@ start: "2026-01-05T08:00:00+00:00"
 rate: 5
 chapters: [{title: nothing, steps: [{reconcile: {}}]}]
 """
-
-
-def assay(home: Path, *words: str) -> str:
-    done = run_assay(*words, "--fleet", home, cwd=home)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture

@@ -14,16 +14,10 @@ import pytest
 
 from assay.lab.process_control import list_marked_processes
 from assay.lab.world import LabWorld
-from tests.support.forked_assay import run_assay
+from tests.support.forked_assay import assay
 from tests.support.serving_fleet import POLICY, change_yaml, make_serving_fleet
 
 NODE = "n0001"
-
-
-def assay(home: Path, *words: str) -> str:
-    done = run_assay(*words, "--fleet", home, cwd=home)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return done.stdout
 
 
 def name_burn_in(policy: dict[str, Any]) -> None:

@@ -62,6 +62,13 @@ def run_assay(
         return subprocess.CompletedProcess(["assay", *command], exit_code, answer, _read(err))
 
 
+def assay(home: Path, *words: str, codes: tuple[int, ...] = (0, 1)) -> str:
+    """Return what a verb says of the fleet at `home`; the test fails where it ends with another exit code."""
+    done = run_assay(*words, "--fleet", home, cwd=home)
+    assert done.returncode in codes, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
 def lend_spawner() -> Spawner | None:
     """Return what forks the children of this process that `ForkingPopen` starts."""
     return _start_importer().spawner

@@ -30,7 +30,7 @@ from assay.model.timestamps import parse_time
 from assay.tell.server.agent_tokens import find_reader_token
 from assay.tell.server.metrics_routes import start_metrics_server
 from tests.deploy.monitoring.dashboard_queries import FILES, list_panels
-from tests.support.forked_assay import run_assay
+from tests.support.forked_assay import assay
 from tests.support.reserved_ports import reserve_ports
 from tests.support.serving_fleet import make_serving_fleet, merge_bmc_image, start_history
 
@@ -49,12 +49,6 @@ scrape_configs:
   static_configs: [{{targets: ['{target}']}}]
   authorization: {{credentials_file: {token}}}
 """
-
-
-def assay(home: Path, *words: str) -> str:
-    done = run_assay(*words, "--fleet", home, cwd=home)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return done.stdout
 
 
 @contextmanager
