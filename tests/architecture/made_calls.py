@@ -47,7 +47,7 @@ def run_tests(tests: Sequence[str]) -> EntryRun:
     with tempfile.TemporaryDirectory() as folder:
         seen = Path(folder) / "calls"
         environment = {**os.environ, FILE: str(seen), "PYTHONPATH": f"{HERE}:{ROOT / 'src'}:{ROOT}"}
-        command = [sys.executable, "-m", "pytest", "-n0", "-q", "-rs", "-p", "no:cacheprovider", *tests]
+        command = [sys.executable, "-m", "pytest", "-n0", "-q", "-rsfE", "-p", "no:cacheprovider", *tests]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         return EntryRun(done.returncode, done.stdout + done.stderr, tuple(read_calls(seen)))
 

@@ -36,7 +36,9 @@ from tests.support.reserved_ports import reserve_ports
 pytestmark = pytest.mark.slow(minutes=2)
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RECORDER = f"""#!{sys.executable}
-import json, sys
+import json, os, sys, time
+while sys.argv[-1] == "localhost" and not os.path.exists({{file!r}}):
+    time.sleep(0.05)  # a client finds its server
 with open({{file!r}}, "a") as file:
     file.write(json.dumps(sys.argv[1:]) + "\\n")
 """
