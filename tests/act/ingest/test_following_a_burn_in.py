@@ -24,15 +24,17 @@ from assay.model.entries.effects import (
     BurnInWindowEntry,
     EffectIntentEntry,
 )
+from assay.model.entries.faults import FaultEntry
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
+from assay.model.specs.burn_in import PART_FAULTS
 from assay.model.specs.golden_digests import GoldenKey
 from assay.model.timestamps import parse_time
 from assay.observe.transports.transport import TransportRegistry
 from assay.validate.active.golden import parse_other_nodes
-from tests.act.quiet_site import Site
+from tests.act.quiet_site import FLEET, Site
 from tests.validate.active.battery_runs import KEY, make_branch
 
 NODE = "n0001"
@@ -158,11 +160,55 @@ def test_a_wrong_result_ends_it_with_its_fault(
     assert far.orders[-1] == "stop"
 
 
-def test_another_verdict_ends_it_without_a_fault(site: Site, memory: FleetSnapshotCache, far: ToldNode) -> None:
-    far.add(60, unit="memory", s=60, result={"errors": {"value": 3}})
+def watch(far: ToldNode, group: str, subject: str, counter: str, *counts: int) -> None:
+    for t, count in enumerate(counts):
+        far.add(30.0 * (t + 1), watch={"gpus": {}, "dimms": {}, group: {subject: {counter: count}}})
+
+
+NAMED: dict[str, tuple[Callable[[ToldNode], None], str, str]] = {
+    "memory": (lambda far: far.add(60, unit="memory", s=60, result={"errors": {"value": 3}}), "host.memory.errors", ""),
+    "a collective": (
+        lambda far: far.add(60, unit="all_reduce", s=60, result={"wrong": {"value": 3}}),
+        "collective.wrong",
+        "",
+    ),
+    "HPL": (lambda far: far.add(60, unit="hpl", s=60, result={"right": {"value": False}}), "gpu.burn.failed", ""),
+    "a GPU": (
+        lambda far: far.add(60, unit="gpu_burn", s=60, result={"devices": {"5": {"ok": {"value": False}}}}),
+        "gpu.burn.failed",
+        "gpu5",
+    ),
+    "a GPU's memory": (lambda far: watch(far, "gpus", "gpu1", "uncorrected", 0, 5), "gpu.memory.uncorrectable", "gpu1"),
+    "a remapped row": (lambda far: watch(far, "gpus", "gpu1", "remapped", 0, 1), "gpu.memory.remap", "gpu1"),
+    "a link": (lambda far: watch(far, "gpus", "gpu1", "links", 18, 17), "gpu.nvlink.down", "gpu1"),
+    "a DIMM": (lambda far: watch(far, "dimms", "DIMM_A1", "uncorrected", 0, 1), "host.dimm.uncorrected", "DIMM_A1"),
+    "a vote": (lambda far: far.battery(60, RIGHT, RIGHT, WRONG, *[RIGHT] * 5), "gpu.sdc", "gpu2"),
+    "a tie": (lambda far: far.battery(60, RIGHT, RIGHT, WRONG, WRONG), "gpu.sdc.suspect", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_each_verdict_stands_with_its_fault_in_the_ledger(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode, name: str
+) -> None:
+    plant, fault, part = NAMED[name]
+    plant(far)
+    look(memory, far)
     look(memory, far)
     (ended,) = entries_of(site, BurnInEndedEntry)
-    assert (ended.outcome, ended.reason, ended.fault) == ("failed", "memory found 3 wrong bits", "")
+    (seen,) = entries_of(site, FaultEntry)
+    assert (ended.outcome, ended.fault, seen.fault_class) == ("failed", fault, fault)
+    assert (seen.subject, seen.severity) == (
+        f"{site.desk.fleet.nodes[NODE].subject}/{part}".rstrip("/"),
+        site.desk.fleet.fault_catalog.find_treatment(fault).severity,
+    )
+    assert seen.detail == ended.reason
+
+
+def test_the_fault_of_a_load_part_is_one_of_its_checks() -> None:
+    declared = [check for catalog in FLEET.check_catalogs.values() for check in catalog.checks if check.active]
+    for part, fault in PART_FAULTS.items():
+        assert fault in {check.fault for check in declared if part in check.parts}, part
 
 
 @pytest.mark.parametrize(("burn_in", "running"), [("day-1", False), ("", False), ("older", True)])

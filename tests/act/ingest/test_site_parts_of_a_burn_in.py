@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -80,13 +79,15 @@ def plant_tripping_supply(node: ToldNode) -> Iterator[None]:
         yield
 
 
-PLANTED: dict[str, tuple[Callable[[ToldNode], Iterator[None]], str]] = {
-    "shared storage": (plant_forgetful_storage, "shared_storage read back other data than it had written"),
-    "own training": (plant_lost_loss, "site_training found 2 losses that are no number"),
-    "power in step": (plant_tripping_supply, "the node restarted 2 times under its load"),
+PLANTED: dict[str, tuple[Callable[[ToldNode], Iterator[None]], str, str]] = {
+    "shared storage": (
+        plant_forgetful_storage,
+        "shared_storage read back other data than it had written",
+        "storage.data.wrong",
+    ),
+    "own training": (plant_lost_loss, "site_training found 2 losses that are no number", "gpu.burn.failed"),
+    "power in step": (plant_tripping_supply, "the node restarted 2 times under its load", "host.load.fault"),
 }
-CHECKED = {"shared storage": "storage.data.wrong"}
-"""The fault of the check that judges the same result."""
 
 
 def decide_and_tell(site: Site) -> list[Ticket]:
@@ -114,32 +115,28 @@ def test_the_shipped_day_has_each_part_and_declares_it_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_failure_ends_the_burn_in_and_is_one_ticket_in_triage(
+def test_a_planted_failure_ends_the_burn_in_and_is_one_incident_with_one_ticket(
     site: Site,
     memory: FleetSnapshotCache,
     far: ToldNode,  # noqa: F811
     name: str,
 ) -> None:
-    plant, words = PLANTED[name]
-    newest: Any = {}
+    plant, words, fault = PLANTED[name]
     for _ in plant(far):
-        newest = look(memory, far)
+        look(memory, far)
         memory.catch_up()
     ended = read_end(site)
-    assert (ended.outcome, ended.reason, ended.fault) == ("failed", words, "")
+    assert (ended.outcome, ended.reason, ended.fault) == ("failed", words, fault)
     assert far.orders[-1] == "stop"
-    if fault := CHECKED.get(name):
-        assert newest["shared_storage"]["intact"] == {"value": False}, "the check sees it too"
-        site.fault(NODE, fault, "")
     (ticket,) = decide_and_tell(site)
     node_state = FleetSnapshotCache(site.desk).node_states()[NODE]
     assert node_state.state == FLEET.policy.states["test"].fail_to == "triage"
-    assert ticket.node == NODE
+    (incident,) = [each for each in list_incidents(FLEET.fault_relations, node_state) if each.is_open]
+    assert (incident.cause.fault_class, incident.cause.detail, ticket.node) == (fault, words, NODE)
     assert words in ticket.seen
-    incidents = [each for each in list_incidents(FLEET.fault_relations, node_state) if each.is_open]
-    assert len(incidents) == (1 if fault else 0)
-    if fault:
-        assert fault in ticket.title
+    assert fault in ticket.title
+    site.fault(NODE, fault, "")
+    assert [each.key for each in decide_and_tell(site)] == [ticket.key], "the check of the same result adds none"
 
 
 def test_parts_that_are_well_end_nothing(site: Site, memory: FleetSnapshotCache, far: ToldNode) -> None:  # noqa: F811

@@ -18,6 +18,8 @@ from assay.model.facts import from_json, to_json
 from assay.model.specs.burn_in import BurnIn, BurnInWindow, PartWork
 from assay.node.burnin.supervisor import is_swung_low
 from assay.validate.active.burn_in_windows import (
+    HardCounters,
+    Line,
     compute_shift,
     cut_windows,
     find_missing_work,
@@ -101,21 +103,26 @@ def test_hard_counters_end_a_burn_in_when_they_get_worse(
     journal: Any, first: dict[str, int], second: dict[str, int], says: str
 ) -> None:
     journal.watch(10, **first).watch(20, **second)
-    assert find_verdict(journal.lines, {}) == says
-    assert find_verdict(journal.lines[1:], {"gpu0": first}) == says, "also across two readings of the journal"
+    assert read_reason(journal.lines, {}) == says
+    assert read_reason(journal.lines[1:], {"gpu0": first}) == says, "also across two readings of the journal"
+
+
+def read_reason(lines: list[Line], known: HardCounters) -> str:
+    verdict = find_verdict(lines, known)
+    return verdict.reason if verdict else ""
 
 
 def test_wrong_results_end_a_burn_in_and_missing_ones_do_not(journal: Any) -> None:
-    assert find_verdict(journal.burn(60, oks=(True, False)).lines, {}) == "gpu1: gpu_burn computed wrong results"
+    assert read_reason(journal.burn(60, oks=(True, False)).lines, {}) == "gpu1: gpu_burn computed wrong results"
     others = [
         {"n": 1, "t": 1, "p": "heat", "unit": "all_reduce", "s": 1, "result": {"wrong": {"value": 3}}},
         {"n": 2, "t": 2, "p": "heat", "unit": "memory", "s": 1, "result": {"errors": {"failed": "killed"}}},
         {"n": 3, "t": 3, "p": "heat", "unit": "shared_storage", "s": 1, "result": {"intact": {"value": True}}},
     ]
     spoilt = {**others[2], "result": {"intact": {"value": False}}}
-    assert find_verdict([spoilt, others[2]], {}) == "shared_storage read back other data than it had written"
-    assert find_verdict(others, {}) == "all_reduce found 3 wrong values"
-    assert find_verdict(others[1:], {}) == ""
+    assert read_reason([spoilt, others[2]], {}) == "shared_storage read back other data than it had written"
+    assert read_reason(others, {}) == "all_reduce found 3 wrong values"
+    assert read_reason(others[1:], {}) == ""
 
 
 def test_what_gave_too_few_results_is_named(day: BurnIn) -> None:
@@ -205,21 +212,24 @@ def test_every_run_of_the_battery_is_voted_on_not_only_the_newest(journal: Any) 
     right = "9f3a01bc"
     for t, said in ((60, right), (120, [right, right, "00000001", right, right]), (180, right)):
         journal.add(t, "heat", unit="battery", s=60, result=battery(right, said))
-    told, fault = find_wrong_result(list_voted_runs(journal.lines))
-    assert told.startswith("gpu2: battery gave 1 wrong units of 2")
-    assert "outvoted by gpu0, gpu1, gpu3, gpu4" in told
-    assert fault == "gpu.sdc"
-    assert find_wrong_result(list_voted_runs(journal.lines[:1])) == ("", "")
+    verdict = find_wrong_result(list_voted_runs(journal.lines))
+    assert verdict is not None
+    assert verdict.reason.startswith("gpu2: battery gave 1 wrong units of 2")
+    assert "outvoted by gpu0, gpu1, gpu3, gpu4" in verdict.reason
+    assert (verdict.fault, verdict.part) == ("gpu.sdc", "gpu2")
+    assert find_wrong_result(list_voted_runs(journal.lines[:1])) is None
 
 
 def test_a_tie_names_no_gpu_until_one_is_told_and_a_battery_that_did_not_run_is_no_verdict(journal: Any) -> None:
     journal.add(60, "heat", unit="battery", s=60, result={"absent": "assay-load is not installed"})
-    assert find_wrong_result(list_voted_runs(journal.lines)) == ("", "")
+    assert find_wrong_result(list_voted_runs(journal.lines)) is None
     journal.add(120, "heat", unit="battery", s=60, result=battery(["a" * 8, "a" * 8, "b" * 8, "b" * 8]))
     tie = "battery: gemm.float32.ones, seed 0: a tie: 2 to 2 of 4 GPUs"
-    assert find_wrong_result(list_voted_runs(journal.lines)) == (tie, "gpu.sdc.suspect")
+    assert find_wrong_result(list_voted_runs(journal.lines)) == (tie, "gpu.sdc.suspect", "")
     journal.add(180, "heat", unit="battery", s=60, result=battery(["a" * 8, "a" * 8, "b" * 8, "a" * 8, "a" * 8]))
-    assert find_wrong_result(list_voted_runs(journal.lines))[1] == "gpu.sdc", "a guilty GPU before suspects"
+    verdict = find_wrong_result(list_voted_runs(journal.lines))
+    assert verdict is not None
+    assert verdict.fault == "gpu.sdc", "a guilty GPU before suspects"
 
 
 def test_a_gpu_that_gives_no_digest_has_no_result(journal: Any) -> None:

@@ -16,6 +16,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
+from assay.act.ingest.fault_recording import make_sighting_entries
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.schedules.due_slots import list_schedule_lines, make_new_nodes_lines
@@ -38,14 +39,16 @@ from assay.model.entries.effects import (
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, is_same_serial
 from assay.model.facts import to_json
+from assay.model.faults.sightings import FaultSighting, shorten
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.reading import ReadingTree, value
-from assay.model.specs.burn_in import BurnIn
-from assay.model.timestamps import parse_time
+from assay.model.specs.burn_in import RESTART_FAULT, BurnIn
+from assay.model.timestamps import format_time, parse_time
 from assay.observe.transports.transport import BurnInAnswer, TransportRegistry, ask_burn_in
 from assay.observe.transports.transport_protocol import TransportContext
 from assay.validate.active.burn_in_windows import (
     HOUR_S,
+    BurnInVerdict,
     Line,
     cut_windows,
     find_burn_in,
@@ -85,20 +88,21 @@ def list_voted_runs(lines: Iterable[Line]) -> list[VotedRun]:
     return runs
 
 
-def find_wrong_result(runs: Iterable[VotedRun], judge: Judge = judge_run) -> tuple[str, str]:
-    """Return what is wrong, and its fault: a guilty GPU, else what several can be guilty of; two "" for nothing."""
+def find_wrong_result(runs: Iterable[VotedRun], judge: Judge = judge_run) -> BurnInVerdict | None:
+    """Return what is wrong: a guilty GPU, else what several can be guilty of; None for nothing."""
     results = list(_list_wrong_results(runs, judge))
-    return min(results, key=lambda each: each[1] != WRONG_FAULT, default=("", ""))
+    return min(results, key=lambda each: each.fault != WRONG_FAULT, default=None)
 
 
-def _list_wrong_results(runs: Iterable[VotedRun], judge: Judge) -> Iterator[tuple[str, str]]:
+def _list_wrong_results(runs: Iterable[VotedRun], judge: Judge) -> Iterator[BurnInVerdict]:
     for part, run in runs:
         verdict, names = judge(run), {place: f"gpu{device.index}" for place, device in enumerate(run.devices)}
         for place, name in names.items():
             if wrong := verdict.find_wrong_units(place):
-                yield f"{name}: {part} gave {len(wrong.units)} wrong units {wrong.describe(names)}", WRONG_FAULT
+                words = f"{name}: {part} gave {len(wrong.units)} wrong units {wrong.describe(names)}"
+                yield BurnInVerdict(words, WRONG_FAULT, name)
         if verdict.suspicions:
-            yield f"{part}: {describe_untold(list(verdict.suspicions))}", SUSPECT_FAULT
+            yield BurnInVerdict(f"{part}: {describe_untold(list(verdict.suspicions))}", SUSPECT_FAULT)
 
 
 ActiveTree = Mapping[str, Any]
@@ -310,11 +314,9 @@ class BurnInFollower:
             self._stop("incomplete", f"a GPU was exchanged: {min(new - known)} has none of these hours")
             return {}
         windows = self._make_windows(lines, answer)
-        wrong, fault = find_wrong_result(self._runs, self._judge)
-        if wrong:
-            self._stop("failed", wrong, fault, windows=windows)
-        elif verdict := find_verdict(lines, record.known_hard_counters):
-            self._stop("failed", verdict, windows=windows)
+        verdict = find_wrong_result(self._runs, self._judge) or find_verdict(lines, record.known_hard_counters)
+        if verdict:
+            self._stop("failed", verdict.reason, verdict, windows=windows)
         elif invented := self._find_invented_hours(lines, answer):
             self._stop("incomplete", f"its hours are not believed: {invented}")
         elif record.stay_id != self.node_state.stay_id:
@@ -328,7 +330,8 @@ class BurnInFollower:
     def _carry_on(self, record: BurnInRecord, lines: Sequence[Line], answer: BurnInAnswer) -> None:
         """End it, or let it go on, as there is nothing against it. `record`: as it was before these lines."""
         if self.record.reboots > self.spec.restarts.most:
-            self._stop("failed", f"the node restarted {self.record.reboots} times under its load")
+            words = f"the node restarted {self.record.reboots} times under its load"
+            self._stop("failed", words, BurnInVerdict(words, RESTART_FAULT))
         elif fruitless := find_fruitless_part(record.work, lines):
             part, done = fruitless
             words = f"{part} gave no result in its first {done.units} runs: {done.reason}"
@@ -424,16 +427,20 @@ class BurnInFollower:
         self,
         outcome: BurnInOutcome,
         reason: str,
-        fault: str = "",
+        verdict: BurnInVerdict | None = None,
         part: str = "",
         windows: Sequence[LedgerEntry] = (),
     ) -> None:
-        """Note the end together with the last windows, and then stop the load: what was found is lost by no kill."""
+        """Note the end together with its fault and the last windows, and then stop the load: no kill loses any."""
         record = self.record
         hours = max([record.hours_done, *(float(BurnInWindowEntry.read(entry).window["hours"]) for entry in windows)])
+        fault, at = verdict.fault if verdict else "", format_time(self.context.clock.now())
         ended = BurnInEndedEntry(record.id, outcome, reason, round(hours, 3), fault=fault, part=part)
-        ident = derive_id(ended.kind, self.node.name, record.id)
-        self._append([*windows, ended.make_entry(ident, self.context.now, self.node.name)])
+        end = ended.make_entry(derive_id(ended.kind, self.node.name, record.id), self.context.now, self.node.name)
+        with self.context.hold_fault_lock():
+            seen = [FaultSighting(fault, verdict.part, at, shorten(reason), LOAD, at)] if verdict else []
+            faults = [entry for each in seen for entry in make_sighting_entries(self.context, self.node.name, each)]
+            self._append([*windows, *faults, end])
         self._stop_load()
 
     def _stop_load(self) -> None:

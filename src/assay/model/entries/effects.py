@@ -200,8 +200,8 @@ class BurnInNoteEntry(EntryContent):
 class BurnInEndedEntry(EntryContent):
     """The burn-in ended after `hours`: how, and why. `drifts`: lines for people. `rates`: Gflop/s by GPU.
 
-    `fault`: the class of what ended it, for a verdict that a rule of the policy may name; else "". `part`: the load
-    part that gave no result at all, as a tool does that is missing or refuses its arguments; else "".
+    `fault`: the class of the fault that stands beside it in the ledger, for a verdict on the node; else "". `part`: the
+    load part that gave no result at all, as a tool does that is missing or refuses its arguments; else "".
     """
 
     kind = "burnin.ended"

@@ -208,6 +208,20 @@ HARD_COUNTERS: Mapping[str, str] = {
     "links": "links that are up",
 }
 """What ends a burn-in if it changes for the worse: the first two may not rise, the last may not fall."""
+HARD_FAULTS: Mapping[str, Mapping[str, str]] = {
+    "gpus": {"uncorrected": "gpu.memory.uncorrectable", "remapped": "gpu.memory.remap", "links": "gpu.nvlink.down"},
+    "dimms": {"uncorrected": "host.dimm.uncorrected"},
+}
+"""The class of fault of such a change, by what counts."""
+LOAD_FAULT, RESTART_FAULT = "gpu.burn.failed", "host.load.fault"
+PART_FAULTS: Mapping[LoadPart, str] = {
+    "all_reduce": "collective.wrong",
+    "fio_verify": "nvme.data.wrong",
+    "memory": "host.memory.errors",
+    "shared_storage": "storage.data.wrong",
+    "stressapptest": "host.memory.errors",
+}
+"""The class of fault of a load part that gives wrong results, as its check has it; of the others, LOAD_FAULT."""
 
 
 @dataclass(frozen=True, slots=True)

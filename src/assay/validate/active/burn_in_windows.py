@@ -11,13 +11,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.reading import parse_reading
-from assay.model.specs.burn_in import HARD_COUNTERS, BurnIn, BurnInPhase, BurnInWindow, PartWork
+from assay.model.specs.burn_in import (
+    HARD_COUNTERS,
+    HARD_FAULTS,
+    LOAD_FAULT,
+    PART_FAULTS,
+    BurnIn,
+    BurnInPhase,
+    BurnInWindow,
+    PartWork,
+)
+from assay.model.specs.load_parts import LoadPart
 
 Line = Mapping[str, Any]
 """A line of a node's journal: `n` its number, `t` the seconds of burn-in so far, `p` the phase; and one of `run` (the
@@ -170,23 +180,32 @@ def list_hard_counters(watches: Sequence[Line]) -> dict[str, dict[str, int]]:
 HardCounters = Mapping[str, Mapping[str, int]]
 
 
-def find_verdict(lines: Sequence[Line], known: HardCounters) -> str:
-    """Return the first reason to end, "" for none. `known`: hard counters as they stood before these lines."""
-    return next(_list_verdicts(lines, known), "")
+class BurnInVerdict(NamedTuple):
+    """Why a burn-in has failed: in words, the class of the fault, and the part of the node, "" for all of it."""
+
+    reason: str
+    fault: str
+    part: str = ""
 
 
-def _list_verdicts(lines: Sequence[Line], known: HardCounters) -> Iterator[str]:
+def find_verdict(lines: Sequence[Line], known: HardCounters) -> BurnInVerdict | None:
+    """Return the first reason to end, None for none. `known`: hard counters as they stood before these lines."""
+    return next(_list_verdicts(lines, known), None)
+
+
+def _list_verdicts(lines: Sequence[Line], known: HardCounters) -> Iterator[BurnInVerdict]:
     before = {subject: dict(counters) for subject, counters in known.items()}
     for line in lines:
         if "unit" in line:
             yield from _judge_unit(line["unit"], line["result"])
-        for group in ("gpus", "dimms") if "watch" in line else ():
+        for group, faults in HARD_FAULTS.items() if "watch" in line else ():
             for subject, readings in line["watch"].get(group, {}).items():
-                yield from _judge_counters(subject, before.setdefault(subject, {}), readings)
+                for name, words in _judge_counters(before.setdefault(subject, {}), readings):
+                    yield BurnInVerdict(f"{subject}: {words}", faults.get(name, LOAD_FAULT), subject)
 
 
-def _judge_counters(subject: str, before: dict[str, int], readings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what became worse, and note the counters as they are now."""
+def _judge_counters(before: dict[str, int], readings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what became worse and how, and note the counters as they are now."""
     for name, title in HARD_COUNTERS.items():
         if name not in readings:
             continue
@@ -196,23 +215,26 @@ def _judge_counters(subject: str, before: dict[str, int], readings: Mapping[str,
             else readings[name] > before.get(name, readings[name])
         )
         if is_worse:
-            yield f"{subject}: {title} went from {before[name]} to {readings[name]} under load"
+            yield name, f"{title} went from {before[name]} to {readings[name]} under load"
         before[name] = readings[name]
 
 
-def _judge_unit(part: str, result: Mapping[str, Any]) -> Iterator[str]:
+def _judge_unit(part: str, result: Mapping[str, Any]) -> Iterator[BurnInVerdict]:
     """Yield what a load tool says is wrong. Rates are for the checks, which know the limits."""
+    fault = PART_FAULTS.get(cast("LoadPart", part), LOAD_FAULT)
     devices = result.get("devices")
     for index, tree in devices.items() if isinstance(devices, Mapping) else ():
         if isinstance(tree, Mapping) and _value(tree, "ok") is False:
-            yield f"gpu{index}: {part} computed wrong results"
+            yield BurnInVerdict(f"gpu{index}: {part} computed wrong results", fault, f"gpu{index}")
+    if _value(result, "right") is False:
+        yield BurnInVerdict(f"{part} computed wrong results", fault)
     if _value(result, "intact") is False:
-        yield f"{part} read back other data than it had written"
+        yield BurnInVerdict(f"{part} read back other data than it had written", fault)
     titles = {"wrong": "wrong values", "errors": "wrong bits", "wrong_losses": "losses that are no number"}
     for name, title in {**titles, "miscompares": "miscompares"}.items():
         count = _value(result, name)
         if isinstance(count, int | float) and count > 0:
-            yield f"{part} found {count:g} {title}"
+            yield BurnInVerdict(f"{part} found {count:g} {title}", fault)
 
 
 def _value(tree: Mapping[str, Any], name: str) -> Any:
