@@ -187,12 +187,14 @@ def test_a_rack_or_a_row_swings_in_step_and_the_next_one_against_it(day: BurnIn)
 
 
 @pytest.mark.parametrize(
-    ("watts", "says"), [(10_000, "changes its power by 9.0 kW, and step_kw is 5"), (None, "is not known")]
+    ("watts", "says"), [(10_000, "changes its power by 9.0 kW, and step_kw is 5"), (None, "no limit node_power")]
 )
 def test_a_limit_that_cannot_be_held_is_refused(day: BurnIn, watts: float | None, says: str) -> None:
     fleet = site_of(["a1"], watts=watts)
     with pytest.raises(AssayError, match=says):
         compute_shift(fleet, fleet.nodes["a1-0"], day.model_copy(update={"step_kw": 5.0}))
+    with pytest.raises(ValueError, match="`step_kw` needs `stagger: rack`"):
+        BurnIn.model_validate({**day.model_dump(exclude_unset=True), "step_kw": 500, "stagger": "none"})
 
 
 def battery(*digests: Any) -> dict[str, Any]:

@@ -166,6 +166,18 @@ def overfull_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, "give the phase more hours, fewer parts or shorter units")
 
 
+@rule("ASY0318", "a limit on power steps that cannot be held", needs=(BurnIn, NodeSpec))
+def unheld_step(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """The burn-in is refused when it should start, on every node of its site."""
+    specs = draft.specs_of_model(NodeSpec)
+    for burn_in in draft.specs_of_model(BurnIn).values():
+        for name, kinds in draft.parts_by_spec.items():
+            _, why = burn_in.measure_swing(specs[name].limits)
+            if why and any(host and burn_in.applies_to(name, parts) for parts, host in kinds.items()):
+                place = draft.find_position(f"BurnIn/{burn_in.name}", "step_kw")
+                yield RuleFinding(place, f"{name}: {why}", "raise step_kw, give the limit, or take step_kw out")
+
+
 @rule("ASY0316", "a state whose load takes longer than its deadline")
 def overdue_load(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Every node misses the deadline of the state, because its load has not ended by then."""

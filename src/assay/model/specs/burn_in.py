@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from assay.model.specs.load_parts import LoadPart, NodePart, find_lacking_part, select_possible
+from assay.model.specs.node.node_spec import MetricLimit
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 DriftMeasure = Literal["temperature", "memory_temperature", "clock", "gflops", "corrected"]
@@ -168,6 +169,20 @@ class BurnIn(SpecDocument):
         """How long the burn-in of a drifting node takes."""
         return self.hours + self.drift.hold_longer_hours
 
+    def measure_swing(self, limits: Mapping[str, MetricLimit]) -> tuple[float, str]:
+        """Return by how many kW a node with these limits may change its power, and why `step_kw` cannot hold that.
+
+        The reason is "" where it can, and without `step_kw`.
+        """
+        if self.step_kw is None:
+            return 0.0, ""
+        if "node_power" not in limits:
+            return 0.0, "the spec has no limit node_power, so no step can be held below step_kw"
+        low = limits["node_power_low"].value if "node_power_low" in limits else 0.0
+        swing_kw = (limits["node_power"].value - low) / 1000
+        alone = f"a node alone changes its power by {swing_kw:.1f} kW, and step_kw is {self.step_kw:g}"
+        return swing_kw, alone if swing_kw > self.step_kw else ""
+
     def applies_to(self, node_spec: str, parts: Collection[str]) -> bool:
         """Whether this burn-in is for nodes of a spec that have these parts."""
         is_for_spec = not self.node_specs or node_spec in self.node_specs
@@ -186,6 +201,8 @@ class BurnIn(SpecDocument):
 
     @model_validator(mode="after")
     def _phases_fit(self) -> BurnIn:
+        if self.step_kw and self.stagger == "none":
+            raise ValueError("`step_kw` needs `stagger: rack` or `row`: with `none`, all nodes swing at once")
         earlier: dict[str, BurnInPhase] = {}
         for phase in self.phases:
             if phase.name in earlier:

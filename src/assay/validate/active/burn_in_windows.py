@@ -364,30 +364,15 @@ def list_power_groups(fleet: Fleet, site: str, spec: BurnIn) -> list[list[str]]:
     for name in sorted(together):
         left_kw = 0.0
         for number, node in enumerate(sorted(together[name], key=lambda each: (each.rack, each.name))):
-            swing_kw = _find_swing_kw(fleet, node, spec)
+            swing_kw, why = spec.measure_swing(fleet.spec_of(node.name).limits)
+            if why:
+                raise AssayError(f"{node.spec}: {why}", fix=f"raise step_kw of the BurnIn {spec.name}, or take it out")
             if not number or swing_kw > left_kw:
                 groups.append([])
                 left_kw = spec.step_kw or math.inf
             groups[-1].append(node.name)
             left_kw -= swing_kw
     return groups
-
-
-def _find_swing_kw(fleet: Fleet, node: Node, spec: BurnIn) -> float:
-    """Return by how much a node may change its power at once. Raises AssayError where the limit cannot be held."""
-    limits = fleet.spec_of(node.name).limits
-    if spec.step_kw is None:
-        return 0.0
-    if "node_power" not in limits:
-        fix = f"give {node.spec} the limit node_power, or take step_kw out of the BurnIn {spec.name}"
-        raise AssayError(f"the power of {node.name} is not known, so no step can be held below step_kw", fix=fix)
-    low = limits["node_power_low"].value if "node_power_low" in limits else 0.0
-    swing_kw = (limits["node_power"].value - low) / 1000
-    if swing_kw > spec.step_kw:
-        fix = f"raise step_kw of the BurnIn {spec.name}, or take its swings and cycles out"
-        alone = f"{node.name} alone changes its power by {swing_kw:.1f} kW"
-        raise AssayError(f"{alone}, and step_kw is {spec.step_kw:g}", fix=fix)
-    return float(swing_kw)
 
 
 def list_expected_work(spec: BurnIn, *, held: bool = False) -> list[tuple[str, str]]:

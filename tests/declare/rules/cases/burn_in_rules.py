@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.declare.rules.cases.case import POLICY, Case
+from tests.declare.rules.cases.case import NODE, POLICY, Case, replaced
 
 POLICY_FILE, FILE = "specs/policy.yaml", "specs/day.yaml"
 
@@ -18,6 +18,14 @@ def burn_in(
 def named(names: str = "day", more: str = "") -> dict[str, str | None]:
     """Return a policy whose state onboard names burn-ins."""
     return {POLICY_FILE: POLICY.replace("certified_to", f"burn_in: [{names}], {more}certified_to", 1)}
+
+
+def step(kw: float, watts: float) -> dict[str, str | None]:
+    """Return a burn-in whose steps have this limit, for a node that takes from 500 W to so many."""
+    power = "".join(f"\n  {name}: {{value: {value:g}, unit: W, source: datasheet}}" for name, value in
+                    (("node_power", watts), ("node_power_low", 500)))  # fmt: skip
+    day = str(burn_in()["specs/day.yaml"]).replace("needs: []", f"needs: []\nstep_kw: {kw:g}")
+    return {FILE: day, **replaced("specs/node.yaml", NODE, "limits:", f"limits:{power}")}
 
 
 SOAK = "soak_hours: 4, "
@@ -37,5 +45,6 @@ CASES: dict[str, Case] = {
     "ASY0317": Case(
         {**named(), **burn_in(part="ib_write_bw")}, {**named(), **burn_in(needs="nvidia")}, f"{POLICY_FILE}:6:37"
     ),
+    "ASY0318": Case(step(9, 10_200), step(9.7, 10_200), f"{FILE}:6:1"),
     "ASY0314": Case({**named(), **burn_in()}, {**named(more="entry: [burn-in], "), **burn_in()}, f"{POLICY_FILE}:6:27"),
 }
