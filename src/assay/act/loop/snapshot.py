@@ -174,7 +174,7 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
         suspects = dict[str, str]()
         for design in self._fleet.designs.values():
             with contextlib.suppress(AssayError):  # damaged evidence, which its checks report
-                tray, _ = read_suspect_tray(self._fleet, self._evidence, design)
+                tray, _ = read_suspect_tray(self._fleet, self._ledger, self._evidence, design)
                 if design.nvlink and tray and tray not in self._fleet.nodes:
                     suspects |= dict.fromkeys(design.nvlink.node_names, tray)
         return suspects

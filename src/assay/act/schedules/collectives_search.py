@@ -154,7 +154,8 @@ def find_suspect_trays(
     """Return the suspect tray of each NVLink domain that is named, "" where it cannot be told, with the reason."""
     names = [culprit.part.name for culprit in report.named if culprit.part.kind == "nvlink"]
     known = {name: context.fleet.designs.get(designs.get(name, "")) for name in names}
-    return {name: read_suspect_tray(context.fleet, context.evidence, design) for name, design in known.items()}
+    stores = context.ledger, context.evidence
+    return {name: read_suspect_tray(context.fleet, *stores, design) for name, design in known.items()}
 
 
 def _describe_tray(tray: tuple[str, str]) -> str:

@@ -10,12 +10,16 @@ counts links from 0 or 1 below these is not documented, so a tray is named if al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.scan import format_fabric_subject, read_discovery
+from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
@@ -33,7 +37,10 @@ LINK_KINDS = ("uplink", "nvlink")
 SHOWN_RUNS = 6
 SickLinks = Mapping[int, frozenset[int]]
 """The links of each GPU of a node that are down or count errors, by their numbers."""
-COUNTERS = ("recoveries", "crc_errors")
+LINK_FAULT = "gpu.nvlink.errors"
+COUNTERS = {"nvlink_recoveries": "recoveries", "nvlink_crc_errors": "crc_errors"}
+"""What a link counts, by the measurement and limit of the check that judges it."""
+BOOT = ("probe", "host", "boot_id")
 UNTOLD = "which switch tray cannot be told"
 
 
@@ -149,34 +156,66 @@ def make_link_tickets(links: Iterable[NamedLink]) -> Iterator[Ticket]:
         )
 
 
-def read_suspect_tray(fleet: Fleet, evidence: EvidenceStore, design: FabricDesign | None) -> tuple[str, str]:
+def read_suspect_tray(
+    fleet: Fleet, ledger: Ledger, evidence: EvidenceStore, design: FabricDesign | None
+) -> tuple[str, str]:
     """Return the suspect tray of a rack by what was read last, "" where it cannot be told, and the reason."""
     if design is None or design.nvlink is None:
         return "", f"{UNTOLD}: no FabricDesign describes its NVLinks"
+    checks = [check.id for each in fleet.check_catalogs.values() for check in each.checks if check.fault == LINK_FAULT]
     read = {}
     for node in design.nvlink.node_names:
         latest, limits = evidence.latest(node), fleet.spec_of(node).limits
-        most = {each: limits[f"nvlink_{each}"].value for each in COUNTERS if f"nvlink_{each}" in limits}
-        if latest and (links := read_sick_links(latest, most)):
+        most = {name: limits[name].value for name in COUNTERS if name in limits}
+        read_passed = partial(_read_passed, ledger, evidence, checks, fleet.nodes[node].subject)
+        if latest and (links := read_sick_links(latest, most, read_passed)):
             read[node] = links
     scan = evidence.latest(format_fabric_subject(design))
     return find_suspect_tray(design.nvlink, read, read_discovery(scan) if scan else None)
 
 
-def read_sick_links(evidence: EvidenceDocument, most: Mapping[str, float]) -> SickLinks | None:
-    """Return the sick links of a node, None where none was read. `most`: of each counter, that is no fault."""
+def _read_passed(
+    ledger: Ledger, evidence: EvidenceStore, checks: Iterable[str], node: str, gpu: str
+) -> dict[str, EvidenceDocument]:
+    """Return what these checks judged when they last passed on a GPU, by measurement."""
+    judged: dict[str, EvidenceDocument] = {}
+    for each in filter(None, (ledger.last_pass(check, f"{node}/{gpu}") for check in checks)):
+        with suppress(AssayError):  # it is no longer stored: the whole count is compared, as the check does
+            names = [number.name for number in each.outcome.measurements]
+            judged |= dict.fromkeys(names, evidence.get(each.outcome.evidence))
+    return judged
+
+
+def read_sick_links(
+    evidence: EvidenceDocument, most: Mapping[str, float], read_passed: Callable[[str], Mapping[str, EvidenceDocument]]
+) -> SickLinks | None:
+    """Return the sick links of a node, None where none was read.
+
+    `most`: how much of each counter is no fault, since its check passed. `read_passed` returns by counter what that
+    judged of a GPU. In another boot, a counter began again at 0.
+    """
     gpus = evidence.read("probe", "gpu", "devices").value
     sick: dict[int, frozenset[int]] = {}
     for index, address in enumerate(sorted(gpus) if isinstance(gpus, Mapping) else ()):
-        links = evidence.read("probe", "gpu", "devices", address, "nvlink", "link").value
-        if isinstance(links, Mapping):
-            sick[index] = frozenset(
-                int(number)
-                for number, link in links.items()
-                if link["up"].get("value") is False
-                or any((link.get(name, {}).get("value") or 0) > limit for name, limit in most.items())
-            )
+        place = ("probe", "gpu", "devices", address, "nvlink", "link")
+        links = evidence.read(*place).value
+        if not isinstance(links, Mapping):
+            continue
+        counts = [(number, name, _count(evidence, *place, number, COUNTERS[name])) for number in links for name in most]
+        high = [each for each in counts if each[2] > most[each[1]]]
+        passed = read_passed(f"gpu{index}") if high else {}
+        known = {name: document for name, document in passed.items() if document.read(*BOOT) == evidence.read(*BOOT)}
+        down = {int(number) for number, link in links.items() if link["up"].get("value") is False}
+        sick[index] = frozenset(down) | {
+            int(number)
+            for number, name, count in high
+            if count - (_count(known[name], *place, number, COUNTERS[name]) if name in known else 0) > most[name]
+        }
     return sick or None
+
+
+def _count(evidence: EvidenceDocument, *path: str) -> float:
+    return evidence.read(*path).value or 0
 
 
 def find_suspect_tray(
