@@ -71,6 +71,7 @@ def test_a_log_is_read_by_patterns() -> None:
         "steps": {"value": 2},
         "loss": {"value": 10.21},
         "losses": {"value": {"1": 10.83, "2": 10.21}},
+        "wrong_losses": {"value": 0},
         "tokens_per_s": {"value": 11750.5},
         "step_ms": {"unsupported": "load_tools.training declares no step_ms"},
         "digests": {"unsupported": "load_tools.training declares no digest"},

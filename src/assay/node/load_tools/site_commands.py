@@ -159,7 +159,7 @@ def _read_losses(steps: list[dict[str, Any]]) -> ReadingTree:
     return {
         "loss": failed(f"the loss of step {wrong[0]:g} is no number") if wrong else last,
         "losses": value({f"{number:.0f}": loss for number, loss in losses if math.isfinite(loss)}),
-        **({"wrong_losses": value(len(wrong))} if wrong else {}),
+        "wrong_losses": value(len(wrong)),
     }
 
 
