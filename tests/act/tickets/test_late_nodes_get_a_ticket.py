@@ -16,6 +16,7 @@ from assay.decide.state.node_projection import project_node_states
 from assay.declare.loader import load_fleet
 from assay.model.entries.effects import BurnInEndedEntry, BurnInStartedEntry
 from assay.model.entries.node_entries import TransitionEntry
+from assay.model.ledger_entry import LedgerEntry
 from tests.support.places import ROOT
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -26,17 +27,18 @@ def fleet():
     return load_fleet(ROOT)
 
 
-def tickets(fleet, state, hours, *contents):
+def tickets(fleet, state, hours, *contents, more=()):
     """Return the titles of the tickets that are wanted after a node has been so long in a state."""
-    return [ticket.title for ticket in list_tickets(fleet, state, hours, *contents)]
+    return [ticket.title for ticket in list_tickets(fleet, state, hours, *contents, more=more)]
 
 
-def list_tickets(fleet, state, hours, *contents, names=("n0001",)):
+def list_tickets(fleet, state, hours, *contents, names=("n0001",), more=()):
     policy = next(iter(fleet.policies.values()))
     log = [decision_and_fault_entries.make_enrolled_entry(name, "h100-a", state, START) for name in names]
     log += [
         content.make_entry(f"{content.kind}-{name}", START.isoformat(), name) for name in names for content in contents
     ]
+    log += more
     now = START + timedelta(hours=hours)
     for _ in range(2):
         states = project_node_states(log)
@@ -51,6 +53,22 @@ def list_tickets(fleet, state, hours, *contents, names=("n0001",)):
 def test_a_node_that_is_late_is_a_ticket_and_one_in_time_is_none(fleet, state, hours):
     assert tickets(fleet, state, hours) == []
     assert tickets(fleet, state, hours + 0.1) == [f"{state} takes more than {hours} h: n0001"]
+
+
+def test_an_act_that_failed_in_a_state_that_waits_for_it_is_a_ticket_until_it_is_tried_again(fleet):
+    entered = TransitionEntry("zap", "test", "d")
+    facts = {"effect": "e", "action": "burn-in", "decision": "d", "facts": {}}
+    begun = LedgerEntry("e", START.isoformat(), "effect.intent", "n0001", {**facts, "before": {}, "params": {}})
+    words = "assay-load is not installed"
+    failed = LedgerEntry("f", START.isoformat(), "effect.failed", "n0001", {**facts, "reason": words})
+    (ticket,) = list_tickets(fleet, "zap", 1, entered, more=[begun, failed])
+    assert (ticket.title, ticket.seen) == ("burn-in failed, and test waits for it: n0001", words)
+    assert ticket.steps.endswith("then it is tried again: assay certify n0001 --reason '…'")
+    assert tickets(fleet, "zap", 1, entered, more=[begun]) == []
+    certified = LedgerEntry(
+        "c", (START + timedelta(hours=1)).isoformat(), "certified", "n0001", {"who": "ann", "reason": "it is"}
+    )
+    assert tickets(fleet, "zap", 2, entered, more=[begun, failed, certified]) == []
 
 
 def test_a_burn_in_that_proves_nothing_is_a_ticket_and_says_how_to_begin_anew(fleet):

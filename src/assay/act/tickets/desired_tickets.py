@@ -48,7 +48,7 @@ from assay.model.text.lists import fold_names, format_list
 from assay.model.ticket import Ticket, TicketPlace
 
 DOSSIER_ACTION, TICKET_ACTION = "dossier", "ticket"
-TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in")
+TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in", "effect")
 """The kinds of causes that a ticket answers."""
 FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND, BURN_IN_TICKET_KIND = "foreign", "breaker", "burn-in"
 CAPACITY_TICKET_KIND = "capacity"
@@ -111,7 +111,9 @@ def list_desired_tickets(
         if "ticket" in view.profile.actions:
             alone = [incident for incident in incidents.get(view.name, ()) if incident.id not in together]
             overdue = [] if view.name in unproved else [*_overdue_tickets(snapshot, view, causes, notes)]
-            tickets += list(_state_tickets(snapshot, view, notes)) or overdue
+            tickets += (
+                list(_state_tickets(snapshot, view, notes)) or [*_failed_act_tickets(snapshot, view, causes)] or overdue
+            )
             tickets += _failed_check_tickets(snapshot, view, notes)
             tickets += _opened_node_tickets(snapshot, view, causes)
             tickets += _incident_tickets(snapshot, view, alone, causes, view.name in miscabled, notes)
@@ -208,6 +210,23 @@ def _overdue_tickets(
         ),
         verify=f"assay explain {view.name}",
     )
+
+
+def _failed_act_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]) -> Iterator[Ticket]:
+    """Yield the ticket of an act that failed and for which the node's state waits."""
+    state, name = view.node_state.state, view.name
+    for action in snapshot.policy_state_of(view).entry:
+        effect = view.node_state.find_entry_effect(action)
+        if effect and effect.standing == "failed" and effect.id in causes:
+            yield _make_stay_ticket(
+                view,
+                f"act/{action}",
+                title=f"{action} failed, and {state} waits for it: {name}",
+                expected=f"{action} is done, and reading {name} again proves it",
+                seen=effect.reason,
+                verify=f"assay explain {name}",
+                steps=f"mend what {action} met; then it is tried again: assay certify {name} --reason '…'",
+            )
 
 
 def _incomplete_burn_in_tickets(snapshot: FleetSnapshot, unproved: Mapping[str, BurnInRecord]) -> Iterator[Ticket]:
