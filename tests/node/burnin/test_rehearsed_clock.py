@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.lab.world import LabWorld
-from assay.node.burnin.node_tasks import EVERY_TEST
-from assay.node.burnin.supervisor import RehearsedClock
+from assay.node.burnin.node_tasks import EVERY_TEST, RehearsedClock
 from assay.node.load.run import RunPlan, find_start, parse_after
 
 START, RATE, HOUR_S = datetime(2026, 1, 5, 8, tzinfo=UTC), 60.0, 3600.0

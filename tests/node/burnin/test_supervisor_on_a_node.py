@@ -15,8 +15,8 @@ from assay.model.specs.burn_in import BurnIn
 from assay.node.burnin import node_tasks
 from assay.node.burnin.command import answer_burn_in
 from assay.node.burnin.journal import JOURNAL, STOP, BurnInFolder, Journal, read_since
-from assay.node.burnin.node_tasks import NodeMachine
-from assay.node.burnin.supervisor import MAX_GAP_S, Supervisor, find_phase, is_swung_low, time_to_edge, time_with_load
+from assay.node.burnin.node_tasks import MAX_GAP_S, NodeMachine, find_phase
+from assay.node.burnin.supervisor import Supervisor, is_swung_low, time_to_edge, time_with_load
 from assay.node.load_tools.tool_call import LoadOrder
 from assay.node.probe.node_access import NodeRoot
 from assay.validate.active.burn_in_windows import make_node_plan

@@ -46,7 +46,7 @@ def test_a_gpu_that_is_always_wrong_is_named_although_it_agrees_with_itself() ->
     wrong = verdict.find_wrong_units(5)
     assert wrong is not None
     assert (len(wrong.units), wrong.judged) == (3, 3)
-    assert wrong.outvoted_by == (0, 1, 2, 3, 4, 6, 7)
+    assert wrong.first.right == (0, 1, 2, 3, 4, 6, 7)
     text = wrong.describe({place: f"gpu{place}" for place in range(8)})
     assert text == (
         "of 3 (100 %); first gemm, seed 0: bbbbbbbb, not aaaaaaaa; outvoted by gpu0, gpu1, gpu2, gpu3, gpu4, gpu6, "

@@ -9,7 +9,7 @@ found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -17,7 +17,6 @@ from itertools import groupby
 from typing import Any
 
 from assay.act.ingest.fault_recording import make_sighting_entries
-from assay.act.loop.context import ControllerContext
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.schedules.due_slots import list_schedule_lines, make_new_nodes_lines
 from assay.act.schedules.slot_runner import read_schedule_history
@@ -90,19 +89,16 @@ def list_voted_runs(lines: Iterable[Line]) -> list[VotedRun]:
 
 def find_wrong_result(runs: Iterable[VotedRun], judge: Judge = judge_run) -> BurnInVerdict | None:
     """Return what is wrong: a guilty GPU, else what several can be guilty of; None for nothing."""
-    results = list(_list_wrong_results(runs, judge))
-    return min(results, key=lambda each: each.fault != WRONG_FAULT, default=None)
-
-
-def _list_wrong_results(runs: Iterable[VotedRun], judge: Judge) -> Iterator[BurnInVerdict]:
+    suspect = None
     for part, run in runs:
         verdict, names = judge(run), {place: f"gpu{device.index}" for place, device in enumerate(run.devices)}
         for place, name in names.items():
             if wrong := verdict.find_wrong_units(place):
                 words = f"{name}: {part} gave {len(wrong.units)} wrong units {wrong.describe(names)}"
-                yield BurnInVerdict(words, WRONG_FAULT, name)
-        if verdict.suspicions:
-            yield BurnInVerdict(f"{part}: {describe_untold(list(verdict.suspicions))}", SUSPECT_FAULT)
+                return BurnInVerdict(words, WRONG_FAULT, name)
+        if verdict.suspicions and not suspect:
+            suspect = BurnInVerdict(f"{part}: {describe_untold(list(verdict.suspicions))}", SUSPECT_FAULT)
+    return suspect
 
 
 ActiveTree = Mapping[str, Any]
@@ -199,27 +195,13 @@ def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState 
         ident = derive_id(begun.kind, node_state.node, effect.id)
         context.ledger.append(begun.make_entry(ident, context.now, node_state.node))
         if spec is None:
-            _append_end(context, node_state.node, effect.id, "none", "no burn-in is for this node", 0.0)
+            ended = BurnInEndedEntry(effect.id, "none", "no burn-in is for this node", 0.0)
+            ident = derive_id(ended.kind, node_state.node, effect.id)
+            context.ledger.append(ended.make_entry(ident, context.now, node_state.node))
         fleet_state.catch_up()
         node_state = fleet_state.node_states()[node_state.node]
     record = node_state.burn_in
     return node_state if record and (record.is_running or record.must_stop) else None
-
-
-def _append_end(
-    context: ControllerContext,
-    node: str,
-    burn_in: str,
-    outcome: BurnInOutcome,
-    reason: str,
-    hours: float,
-    drifts: Sequence[str] = (),
-    rates: Mapping[str, float] | None = None,
-    fault: str = "",
-    part: str = "",
-) -> None:
-    ended = BurnInEndedEntry(burn_in, outcome, reason, round(hours, 3), tuple(drifts), rates or {}, fault, part)
-    context.ledger.append(ended.make_entry(derive_id(ended.kind, node, burn_in), context.now, node))
 
 
 @dataclass
@@ -374,6 +356,10 @@ class BurnInFollower:
         ident = derive_id(content.kind, self.node.name, record.id, event, "" if event == "stopped" else place)
         self._append([content.make_entry(ident, self.context.now, self.node.name)])
 
+    def _make_entry(self, content: BurnInEndedEntry | BurnInHeldEntry) -> LedgerEntry:
+        ident = derive_id(content.kind, self.node.name, content.burn_in)
+        return content.make_entry(ident, self.context.now, self.node.name)
+
     def _append(self, entries: Sequence[LedgerEntry]) -> None:
         if entries:
             self.context.ledger.append(*entries)
@@ -435,12 +421,11 @@ class BurnInFollower:
         record = self.record
         hours = max([record.hours_done, *(float(BurnInWindowEntry.read(entry).window["hours"]) for entry in windows)])
         fault, at = verdict.fault if verdict else "", format_time(self.context.clock.now())
-        ended = BurnInEndedEntry(record.id, outcome, reason, round(hours, 3), fault=fault, part=part)
-        end = ended.make_entry(derive_id(ended.kind, self.node.name, record.id), self.context.now, self.node.name)
+        end = BurnInEndedEntry(record.id, outcome, reason, round(hours, 3), fault=fault, part=part)
         with self.context.hold_fault_lock():
             seen = [FaultSighting(fault, verdict.part, at, shorten(reason), LOAD, at)] if verdict else []
             faults = [entry for each in seen for entry in make_sighting_entries(self.context, self.node.name, each)]
-            self._append([*windows, *faults, end])
+            self._append([*windows, *faults, self._make_entry(end)])
         self._stop_load()
 
     def _stop_load(self) -> None:
@@ -469,10 +454,7 @@ class BurnInFollower:
             more = f", and {len(missing) - 3} more" if len(missing) > 3 else ""
             self._end("incomplete", "; ".join(missing[:3]) + more, drifts, rates)
         elif hold and not held and any(finding.holds for finding in findings):
-            content = BurnInHeldEntry(record.id, hold, tuple(drifts))
-            ident = derive_id(content.kind, self.node.name, record.id)
-            self.context.ledger.append(content.make_entry(ident, self.context.now, self.node.name))
-            self.fleet_state.catch_up()
+            self._append([self._make_entry(BurnInHeldEntry(record.id, hold, tuple(drifts)))])
             self._go_on()
         elif spec.collectives and self.node.settings.fabric:
             self.over = BurnInOverEntry(record.id, tuple(drifts), rates)
@@ -500,8 +482,9 @@ class BurnInFollower:
 
     def _end(self, outcome: BurnInOutcome, reason: str, drifts: Sequence[str], rates: Mapping[str, float]) -> None:
         """Note the end of a burn-in whose phases are over."""
-        record = self.record
-        _append_end(self.context, self.node.name, record.id, outcome, reason, record.hours_done, drifts, rates)
+        record, hours = self.record, round(self.record.hours_done, 3)
+        ended = BurnInEndedEntry(record.id, outcome, reason, hours, tuple(drifts), rates)
+        self.context.ledger.append(self._make_entry(ended))
 
     def _list_other_rates(self) -> list[float]:
         """Return the Gflop/s of all GPUs of other nodes of the same spec, from their last burn-ins."""

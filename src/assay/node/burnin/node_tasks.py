@@ -14,13 +14,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 from assay.model.reading import ReadingTree, failed
 from assay.model.specs.load_parts import EVERY_TEST
 from assay.node.burnin.journal import SESSIONS, BurnInFolder
-from assay.node.burnin.supervisor import MAX_GAP_S, RehearsedClock, find_phase
 from assay.node.load_tools.load_delivery import read_site_variables
 from assay.node.load_tools.registry import run_load
 from assay.node.load_tools.tool_call import LoadOrder, SiteSettings
@@ -30,6 +31,8 @@ from assay.node.probe.gpu.gpu_list import read_gpus
 from assay.node.probe.isolated_reader import gather_isolated, kill_tree
 from assay.node.probe.node_access import BOOT_ID_FILE, SERIAL_FILE, NodeRoot, TimedQuestion
 
+TINY_S = 1e-6
+MAX_GAP_S = 10.0
 WATCH_S = 10.0
 GPU_READINGS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "temperature": (("temperature", "gpu_c"),),
@@ -185,6 +188,64 @@ def _run_child(work: Callable[[], ReadingTree], memory: int, parent: int) -> Non
             os._exit(0)
     finally:
         os._exit(1)
+
+
+@dataclass(frozen=True)
+class PhaseTime:
+    """A time in a phase: `done_s` of it are over, `left_s` are left. `number` is its place in the plan."""
+
+    phase: Mapping[str, Any]
+    number: int
+    done_s: float
+    left_s: float
+
+    @property
+    def name(self) -> str:
+        """The name of the phase."""
+        return str(self.phase["name"])
+
+
+def find_phase(plan: Mapping[str, Any], t: float) -> PhaseTime | None:
+    """Return the phase at `t` seconds of burn-in, None after the last."""
+    start = 0.0
+    for number, phase in enumerate(plan["phases"]):
+        end = start + phase["seconds"]
+        if t < end - TINY_S:
+            return PhaseTime(phase, number, t - start, end - t)
+        start = end
+    return None
+
+
+class RehearsedClock:
+    """Follows the clock in a lab's file. A jump is handed out in steps, so that load can run in each of them."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.rate = 1.0
+        self._at = self.read()
+
+    @property
+    def behind_s(self) -> float:
+        """How many seconds of a jump, or of a time in which this process could not run, are left."""
+        behind = self.read() - self._at
+        return behind if behind > MAX_GAP_S * self.rate else 0.0
+
+    def now(self) -> float:
+        """Return the lab's time in seconds. It stands still while there is a rest of a jump."""
+        if not self.behind_s:
+            self._at = max(self._at, self.read())
+        return self._at
+
+    def go_on(self, most_s: float) -> None:
+        """Let as many seconds of a jump pass, at most."""
+        self._at += min(self.behind_s, most_s)
+
+    def read(self) -> float:
+        """Return the lab's time, with a jump in it."""
+        with open(self.file, encoding="utf-8") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
+            known: dict[str, Any] = json.load(file)
+        self.rate = float(known["rate"])
+        return datetime.fromisoformat(known["origin"]).timestamp() + (time.time() - float(known["anchor"])) * self.rate
 
 
 class NodeMachine:

@@ -7,49 +7,19 @@ A gap in which this process did not run counts for `MAX_GAP_S` at most, so that 
 from __future__ import annotations
 
 import contextlib
-import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
-from assay.model.reading import ReadingTree, parse_reading
+from assay.model.reading import parse_reading
 from assay.node.burnin.journal import CLOCK, STOP, BurnInFolder, Journal
+from assay.node.burnin.node_tasks import ForkedTask, NodeMachine, PhaseTime, find_phase
 
-TINY_S = 1e-6
 TICK_S = 1.0
-MAX_GAP_S = 10.0
 LEAST_UNIT_S = 2.0
 """A shorter rest of a phase or a cycle gets no unit."""
 QUICK_S = 1.0
 """A unit that ends sooner did nothing. The next one waits, so that a missing tool does not fill the journal."""
-
-
-@dataclass(frozen=True)
-class PhaseTime:
-    """A time in a phase: `done_s` of it are over, `left_s` are left. `number` is its place in the plan."""
-
-    phase: Mapping[str, Any]
-    number: int
-    done_s: float
-    left_s: float
-
-    @property
-    def name(self) -> str:
-        """The name of the phase."""
-        return str(self.phase["name"])
-
-
-def find_phase(plan: Mapping[str, Any], t: float) -> PhaseTime | None:
-    """Return the phase at `t` seconds of burn-in, None after the last."""
-    start = 0.0
-    for number, phase in enumerate(plan["phases"]):
-        end = start + phase["seconds"]
-        if t < end - TINY_S:
-            return PhaseTime(phase, number, t - start, end - t)
-        start = end
-    return None
 
 
 def time_with_load(now: PhaseTime, wall: float, shift: float) -> float:
@@ -73,62 +43,13 @@ def time_to_edge(seconds: float, hertz: float, duty: float, shift: float) -> flo
     return ((duty if position < duty else 1.0) - position) / hertz
 
 
-class RunningTask(Protocol):
-    """A unit of load, or a reading of the node, in processes of its own."""
-
-    def poll(self) -> ReadingTree | None:
-        """Return the result, None while it runs."""
-
-    def pause(self) -> None:
-        """Stop its processes where they are."""
-
-    def resume(self) -> None:
-        """Let its processes go on."""
-
-    def kill(self) -> None:
-        """End all its processes."""
-
-
-class Machine(Protocol):
-    """The node, as the supervisor sees it."""
-
-    @property
-    def rate(self) -> float:
-        """Seconds of burn-in in a real second: 1, but more in a lab."""
-
-    @property
-    def most_gap_s(self) -> float:
-        """How much of the time between two looks counts, in seconds of burn-in."""
-
-    def now(self) -> float:
-        """Return the monotonic time, in seconds of burn-in."""
-
-    def wall(self) -> float:
-        """Return the seconds since 1970: what nodes with one time do by it, they do in step."""
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for seconds of burn-in."""
-
-    def boot_id(self) -> str:
-        """Return the id of the boot that runs now."""
-
-    def start_unit(self, part: str, seconds: int, t: float) -> RunningTask:
-        """Start one unit of load."""
-
-    def start_watch(self) -> RunningTask:
-        """Start a reading of temperature, power, clock and errors."""
-
-    def identify(self) -> Mapping[str, Any]:
-        """Return the serial numbers of the node's parts."""
-
-
 @dataclass
 class RunningUnit:
     """A unit of one row: which part, since when, and how it swings."""
 
     part: str
     phase: str
-    task: RunningTask
+    task: ForkedTask
     began_at: float
     began_t: float
     unit_s: float
@@ -145,7 +66,7 @@ class RunningUnit:
 class Supervisor:
     """Works on one plan, from where it stands: as the clock file, the journal or the caller (`done_s`) say."""
 
-    def __init__(self, folder: BurnInFolder, plan: Mapping[str, Any], machine: Machine) -> None:
+    def __init__(self, folder: BurnInFolder, plan: Mapping[str, Any], machine: NodeMachine) -> None:
         self.folder = folder
         self.plan = plan
         self.machine = machine
@@ -155,7 +76,7 @@ class Supervisor:
         self.units: dict[int, RunningUnit] = {}
         self.next_part: dict[int, int] = {}
         self.free_at: dict[int, float] = {}
-        self.watch: RunningTask | None = None
+        self.watch: ForkedTask | None = None
         self.watch_at = 0.0
         self.phase = ""
 
@@ -260,35 +181,3 @@ class Supervisor:
             task.kill()
         self.units.clear()
         self.watch = None
-
-
-class RehearsedClock:
-    """Follows the clock in a lab's file. A jump is handed out in steps, so that load can run in each of them."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.rate = 1.0
-        self._at = self.read()
-
-    @property
-    def behind_s(self) -> float:
-        """How many seconds of a jump, or of a time in which this process could not run, are left."""
-        behind = self.read() - self._at
-        return behind if behind > MAX_GAP_S * self.rate else 0.0
-
-    def now(self) -> float:
-        """Return the lab's time in seconds. It stands still while there is a rest of a jump."""
-        if not self.behind_s:
-            self._at = max(self._at, self.read())
-        return self._at
-
-    def go_on(self, most_s: float) -> None:
-        """Let as many seconds of a jump pass, at most."""
-        self._at += min(self.behind_s, most_s)
-
-    def read(self) -> float:
-        """Return the lab's time, with a jump in it."""
-        with open(self.file, encoding="utf-8") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
-            known: dict[str, Any] = json.load(file)
-        self.rate = float(known["rate"])
-        return datetime.fromisoformat(known["origin"]).timestamp() + (time.time() - float(known["anchor"])) * self.rate

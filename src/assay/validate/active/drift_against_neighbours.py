@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import attrgetter
 from statistics import NormalDist, mean, median
-from typing import Any
 
 from assay.model.specs.burn_in import BurnIn, BurnInWindow, DriftMeasure, DriftRules
 
@@ -146,10 +145,6 @@ class DriftFinding:
         unit = UNITS[self.measure]
         change = f"{self.per_day:+.1f} {unit} a day ({self.low:+.1f} to {self.high:+.1f} at {self.confidence:.2%})"
         return f"{self.subject}: {TITLES[self.measure]} changed by {change}, limit {self.limit:g}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return asdict(self)
 
 
 def find_drifts(spec: BurnIn, windows: Sequence[BurnInWindow]) -> list[DriftFinding]:

@@ -191,7 +191,7 @@ class _TransferUnits:
 
 @dataclass(frozen=True, slots=True)
 class WrongUnits:
-    """The units that one GPU computed wrong, in the order in which they ran. `outvoted_by`: places in the run."""
+    """The units that one GPU computed wrong, in the order in which they ran."""
 
     units: tuple[UnitVerdict, ...]
     place: int
@@ -202,15 +202,10 @@ class WrongUnits:
         """The first wrong unit."""
         return self.units[0]
 
-    @property
-    def outvoted_by(self) -> tuple[int, ...]:
-        """The GPUs that computed or received the first wrong unit right."""
-        return self.first.right
-
     def describe(self, names: Mapping[int, str]) -> str:
         """Return what is wrong in one line; no digest tells which bits. `names` of GPUs are by place."""
         first, unit = self.first, self.first.unit
-        right = format_list(sorted(names[place] for place in self.outvoted_by), 9)
+        right = format_list(sorted(names[place] for place in first.right), 9)
         outvoted = f"outvoted by {' and by '.join(filter(None, (right, first.support)))}"
         tests = Counter(verdict.unit.test for verdict in self.units).most_common()
         shares = format_list((f"{test} {count}" for test, count in tests), SHOWN_TESTS + 1)

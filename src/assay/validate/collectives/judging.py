@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Literal, Protocol
+from typing import Literal
 
 from assay.model.facts import fact, internal
 from assay.validate.collectives.fabric_map import FabricMap, FabricPart
@@ -30,22 +30,6 @@ BY_SEVERITY: tuple[PairVerdict, ...] = ("wrong", "hung", "died", "slow")
 NO_FABRIC = FabricMap({})
 MIN_PEERS = 3
 """Fewer results than this say nothing about the usual speed."""
-
-
-class CollectiveResult(Protocol):
-    """What the results of pairs and of groups have in common."""
-
-    @property
-    def ended(self) -> str:
-        """`ok`, `deadline`, `died`, or why it was not measured."""
-
-    @property
-    def wrong(self) -> int | None:
-        """The wrong results, None if they were not checked."""
-
-    @property
-    def speed(self) -> float | None:
-        """A figure that is larger for a faster run, None if none was measured."""
 
 
 @fact
@@ -131,7 +115,7 @@ def _observe_pair(
         yield PairObservation(round_name, pair, verdict, parts, reason, rail, units)
 
 
-def judge_ending(result: CollectiveResult) -> tuple[PairVerdict, str]:
+def judge_ending(result: PairResult | GroupResult) -> tuple[PairVerdict, str]:
     """Return the verdict and its reason, as far as speed is no matter: `good` means ended, with a time, not wrong."""
     if result.ended not in EVIDENCE_ENDINGS:
         return "unknown", f"not measured: {result.ended}"
