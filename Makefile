@@ -105,7 +105,7 @@ system: ## install the Debian packages that some tests and the lab use, where th
 	@sh tools/system-packages
 
 clean: ## remove everything that make made
-	rm -rf .venv .venv-release .venv-docs .venv-plugins .venv-deploy node_modules .assay-lab .*_cache .hypothesis
+	rm -rf .venv .venv-release .venv-docs .venv-plugins .venv-deploy .venv-ironic .cloud-init node_modules .assay-lab .*_cache .hypothesis
 	find reports -mindepth 1 ! -name README.md -delete
 
 $(READY): requirements.lock pyproject.toml
