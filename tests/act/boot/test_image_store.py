@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import http.server
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trustme
 
-from assay.act.boot.image_store import ImageStore
+from assay.act.boot.image_store import CHUNK, DeclaredFile, ImageStore
 from assay.model.errors import AssayError
 from assay.model.specs.image import Image, ImageArtifact
 from assay.tell.server import start_files
 from assay.tell.server.start_files import BootFiles
 
 CONTENT = b"a kernel" * 1000
+LARGE = CONTENT * 80
 
 
 @pytest.fixture
@@ -42,8 +44,8 @@ def source(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         server.shutdown()
 
 
-def make_image(url: str, content: bytes = CONTENT, signature: str | None = None) -> Image:
-    kernel = ImageArtifact(url=url, sha256=hashlib.sha256(content).hexdigest(), signature_url=signature)
+def make_image(url: str, content: bytes = CONTENT, **more: Any) -> Image:
+    kernel = ImageArtifact(url=url, sha256=hashlib.sha256(content).hexdigest(), **more)
     return Image(kind="Image", name="node", description="", owner="x", sources=["x"], version="1", kernel=kernel)
 
 
@@ -86,21 +88,79 @@ def test_another_digest_leaves_nothing(source: tuple[str, Path], tmp_path: Path,
     assert list(store.folder.iterdir()) == []
 
 
-def test_half_a_file_is_told_and_leaves_nothing(tmp_path: Path) -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(CONTENT)
-    with socket.create_server(("127.0.0.1", 0)) as server:
+class Breaking(http.server.BaseHTTPRequestHandler):
+    """A server of which each answer breaks off after `most` bytes; `ranges`: whether it can begin in the middle."""
 
-        def answer() -> None:
-            asked, _ = server.accept()
-            asked.recv(4096)
-            asked.sendall(head + CONTENT[:4000])
-            asked.close()
+    most, ranges = 5 * CHUNK + 1, True
+    asked: list[str]
 
-        threading.Thread(target=answer, daemon=True).start()
-        store = ImageStore(tmp_path / "store")
+    def do_GET(self) -> None:
+        start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
+        self.asked.append(f"{self.path} {start}")
+        begins = start if self.ranges else 0
+        self.send_response(206 if begins else 200)
+        self.send_header("Content-Length", str(len(LARGE) - begins))
+        self.end_headers()
+        self.wfile.write(LARGE[begins:][: self.most])
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serve_broken(**how: int) -> Iterator[tuple[str, list[str]]]:
+    asked: list[str] = []
+    handler = type("Handler", (Breaking,), {**how, "asked": asked})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        server.shutdown()
+
+
+def test_a_fetch_that_breaks_off_goes_on_where_it_was(tmp_path: Path) -> None:
+    store, shown = ImageStore(tmp_path / "store"), list[int]()
+    with serve_broken() as (url, asked):
+        path = store.fetch(make_image(f"{url}/kernel", LARGE), "kernel", shown.append)
+    assert path.read_bytes() == LARGE
+    assert asked == ["/kernel 0", f"/kernel {5 * CHUNK}"]
+    assert shown == sorted(shown)
+    assert shown[-1] == len(LARGE)
+
+
+def test_half_a_file_that_does_not_go_on_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    store = ImageStore(tmp_path / "store")
+    with serve_broken(ranges=False) as (url, asked):
         with pytest.raises(AssayError, match=r"cannot be fetched: .*IncompleteRead"):
-            store.fetch(make_image(f"http://127.0.0.1:{server.getsockname()[1]}/kernel"), "kernel")
+            store.fetch(make_image(f"{url}/kernel", LARGE), "kernel")
+        assert asked == ["/kernel 0", f"/kernel {5 * CHUNK}"]
     assert list(store.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_mirror_goes_on_where_the_first_source_broke_off(tmp_path: Path, ranges: bool) -> None:
+    store = ImageStore(tmp_path / "store")
+    with serve_broken(most=CHUNK + 9) as (url, asked), serve_broken(most=len(LARGE), ranges=ranges) as (mirror, second):
+        image = make_image(f"{url}/kernel", LARGE, mirrors=["http://127.0.0.1:9/away", f"{mirror}/kernel"])
+        assert store.fetch(image, "kernel").read_bytes() == LARGE
+    assert [*asked, *second] == ["/kernel 0", f"/kernel {CHUNK}"]
+    assert DeclaredFile("", "kernel", image.artifacts["kernel"]).find_trouble(store.folder) == "", "it is here"
+
+
+def test_a_mirror_with_another_content_is_refused(source: tuple[str, Path], tmp_path: Path) -> None:
+    base, folder = source
+    (folder / "kernel").write_bytes(CONTENT.upper())
+    store, image = ImageStore(tmp_path / "store"), make_image("http://127.0.0.1:9/away", mirrors=[f"{base}/kernel"])
+    with pytest.raises(AssayError, match="its digest is"):
+        store.fetch(image, "kernel")
+    assert list(store.folder.iterdir()) == []
+
+
+def test_a_file_is_not_missing_while_a_mirror_has_it(source: tuple[str, Path], tmp_path: Path) -> None:
+    base, folder = source
+    declared = make_image("http://127.0.0.1:9/away", mirrors=[f"{base}/kernel"]).artifacts["kernel"]
+    assert "no connection" in DeclaredFile("", "kernel", declared).find_trouble(tmp_path)
+    (folder / "kernel").write_bytes(CONTENT)
+    assert DeclaredFile("", "kernel", declared).find_trouble(tmp_path) == ""
 
 
 def test_a_source_that_is_away_is_told_with_its_address(tmp_path: Path) -> None:
@@ -129,7 +189,7 @@ def test_a_signature_comes_with_its_file_and_is_small(source: tuple[str, Path], 
     (folder / "kernel").write_bytes(CONTENT)
     (folder / "kernel.sig").write_bytes(b"signed")
     store = ImageStore(tmp_path / "store")
-    image = make_image(f"{base}/kernel", signature=f"{base}/kernel.sig")
+    image = make_image(f"{base}/kernel", signature_url=f"{base}/kernel.sig")
     store.fetch(image, "kernel")
     found = store.find_signature(image.kernel)
     assert found is not None

@@ -77,7 +77,8 @@ def test_a_bundle_that_stands_in_is_pushed_to_no_real_node_even_with_a_file(tmp_
 def test_a_file_is_fetched_once_and_keeps_its_vendors_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def read(url: str) -> list[bytes]:
+    def read(url: str, _: object, start: int) -> list[bytes]:
+        assert not start
         asked.append(url)
         return [IMAGE]
 

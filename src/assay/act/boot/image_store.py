@@ -7,7 +7,7 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +20,13 @@ from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.specs.image import Image, ImageArtifact
 
-CHUNK = 1 << 20
+CHUNK = 1 << 16  # what comes less than this before a break is asked for again
 CONNECT_S, READ_S = 10.0, 60.0
 IMAGES_FOLDER, SIGNATURE = "images", ".sig"
 MOST_SIGNATURE_BYTES = 1 << 16
 
+Tell = Callable[[int], None]
+"""Gets a number of bytes."""
 Stamp = tuple[int, int, int]
 """Size, time of the last change, and number of a file: another stamp means another content."""
 
@@ -70,21 +72,21 @@ class ImageStore:
         path = self.folder / f"{artifact.sha256}{SIGNATURE}"
         return path if path.is_file() else None
 
-    def fetch(self, image: Image, name: str, report: Callable[[int], None] = lambda _: None) -> Path:
+    def fetch(self, image: Image, name: str, report: Tell = lambda _: None) -> Path:
         """Return a file of an image, fetched from its URL if it is not there. `report` gets the bytes so far.
 
         Raises AssayError where it cannot be fetched, or has another digest; then nothing of it stays.
         """
         artifact = image.artifacts[name]
         if artifact.signature_url and not self.find_signature(artifact):
-            self._store(f"{artifact.sha256}{SIGNATURE}", _read_source(artifact.signature_url), "", image.name)
+            self._store(f"{artifact.sha256}{SIGNATURE}", _read_sources([artifact.signature_url]), "", image.name)
         return self.fetch_file(artifact, f"Image {image.name} {name}", report)
 
-    def fetch_file(self, artifact: ImageArtifact, where: str, report: Callable[[int], None] = lambda _: None) -> Path:
+    def fetch_file(self, artifact: ImageArtifact, where: str, report: Tell = lambda _: None) -> Path:
         """Return a file, fetched from its URL if it is not there. Messages name `where`. Raises as `fetch`."""
         if file := self.find(artifact):
             return file
-        pieces = _count_bytes(_read_source(locate_artifact(artifact)), report)
+        pieces = _read_sources(list_sources(artifact), report=report)
         path = self._store(artifact.sha256, pieces, artifact.sha256, f"{where}: {artifact.url}")
         with self._lock:
             self._verified[path] = _read_stamp(path)
@@ -123,7 +125,7 @@ class DeclaredFile:
         if (folder / artifact.sha256).is_file():
             return ""
         try:
-            with contextlib.closing(_read_source(locate_artifact(artifact), sizes.append)) as pieces:
+            with contextlib.closing(_read_sources(list_sources(artifact), sizes.append)) as pieces:
                 next(pieces, b"")
             path = Path(unquote(urlsplit(artifact.url).path))
             digest = compute_digest(path) if artifact.url.startswith("file:") else artifact.sha256
@@ -168,42 +170,71 @@ def _copy(pieces: Iterator[bytes], file: BinaryIO, most: int | None) -> str:
     return digest.hexdigest()
 
 
-def locate_artifact(artifact: ImageArtifact) -> str:
-    """Return the URL of an artifact's bytes: a blob of an OCI registry is found by its digest."""
-    scheme, _, place = artifact.url.partition("://")
-    host, _, name = place.partition("/")
-    return f"https://{host}/v2/{name}/blobs/sha256:{artifact.sha256}" if scheme == "oci" else artifact.url
+def list_sources(artifact: ImageArtifact) -> list[str]:
+    """Return the URLs of an artifact's bytes: a blob of an OCI registry is found by its digest."""
+
+    def locate(url: str) -> str:
+        scheme, _, place = url.partition("://")
+        host, _, name = place.partition("/")
+        return f"https://{host}/v2/{name}/blobs/sha256:{artifact.sha256}" if scheme == "oci" else url
+
+    return [locate(url) for url in (artifact.url, *artifact.mirrors)]
 
 
-def _read_source(url: str, tell_size: Callable[[int], None] = lambda _: None) -> Generator[bytes, None, None]:
-    """Yield the pieces of a file. Credentials of the environment (`.netrc`, proxies' passwords) are for S3 only."""
-    parts = urlsplit(url)
+def _read_sources(
+    urls: Sequence[str], tell_size: Tell = lambda _: None, report: Tell = lambda _: None
+) -> Generator[bytes, None, None]:
+    """Yield the pieces of a file. Where a source breaks off, the next goes on, round and round while bytes come.
+
+    Raises the OSError of the first source, in a round that brought nothing. `report` gets the bytes so far.
+    """
+    at, begun_at, troubles = 0, -1, list[OSError]()
+    while at > begun_at:
+        begun_at, troubles = at, []
+        for url in urls:
+            try:
+                for piece in _read_source(url, tell_size, at):
+                    at += len(piece)
+                    report(at)
+                    yield piece
+                return
+            except OSError as error:
+                troubles.append(error)
+    raise troubles[0]
+
+
+def _read_source(url: str, tell_size: Tell, start: int) -> Iterator[bytes]:
+    """Yield what follows the first `start` bytes. Credentials (`.netrc`, proxies' passwords) are for S3 only."""
+    parts, rest = urlsplit(url), {"Range": f"bytes={start}-"} if start else {}
     if parts.scheme == "file":
         with Path(unquote(parts.path)).open("rb") as file:
             tell_size(os.fstat(file.fileno()).st_size)
+            file.seek(start)
             yield from iter(lambda: file.read(CHUNK), b"")
         return
     if parts.scheme == "s3":
-        yield from _read_object(parts.netloc, unquote(parts.path).removeprefix("/"), tell_size)
+        yield from _read_object(parts.netloc, unquote(parts.path).removeprefix("/"), tell_size, rest)
         return
     with requests.Session() as session:
         session.auth = lambda request: request  # without it, requests looks for credentials in ~/.netrc
-        answer = session.get(url, stream=True, timeout=(CONNECT_S, READ_S))
+        headers = {"Accept-Encoding": "identity", **rest}  # a range is of the bytes that are sent
+        answer = session.get(url, stream=True, headers=headers, timeout=(CONNECT_S, READ_S))
         if answer.status_code == requests.codes.unauthorized:
-            headers = _ask_for_token(session, answer.headers.get("WWW-Authenticate", ""))
+            headers |= _ask_for_token(session, answer.headers.get("WWW-Authenticate", ""))
             answer.close()
             answer = session.get(url, stream=True, headers=headers, timeout=(CONNECT_S, READ_S))
         with answer:
             answer.raise_for_status()
-            if (
-                "Content-Encoding" not in answer.headers
-                and (size := answer.headers.get("Content-Length", "")).isdigit()
-            ):
+            size = answer.headers.get("Content-Length", "")
+            if size.isdigit() and "Content-Encoding" not in answer.headers:
                 tell_size(int(size))
-            yield from answer.iter_content(CHUNK)
+            left_out = start if answer.status_code != requests.codes.partial_content else 0
+            for piece in answer.iter_content(CHUNK):
+                yield piece[left_out:]
+                left_out = max(0, left_out - len(piece))
 
 
-def _read_object(bucket: str, key: str, tell_size: Callable[[int], None]) -> Iterator[bytes]:
+def _read_object(bucket: str, key: str, tell_size: Tell, rest: dict[str, str]) -> Iterator[bytes]:
     """Yield the pieces of an S3 object. Keys, region and endpoint come from where AWS's own tools take them."""
     import boto3
     from botocore.config import Config
@@ -211,7 +242,7 @@ def _read_object(bucket: str, key: str, tell_size: Callable[[int], None]) -> Ite
 
     config = Config(connect_timeout=CONNECT_S, read_timeout=READ_S)
     try:
-        answer = boto3.Session().client("s3", config=config).get_object(Bucket=bucket, Key=key)
+        answer = boto3.Session().client("s3", config=config).get_object(Bucket=bucket, Key=key, **rest)
         tell_size(answer["ContentLength"])
         yield from answer["Body"].iter_chunks(CHUNK)
     except (BotoCoreError, ClientError) as error:
@@ -230,14 +261,6 @@ def _ask_for_token(session: requests.Session, refusal: str) -> dict[str, str]:
     answer.raise_for_status()
     granted = answer.json()
     return {"Authorization": f"Bearer {granted.get('token') or granted.get('access_token', '')}"}
-
-
-def _count_bytes(pieces: Iterator[bytes], report: Callable[[int], None]) -> Iterator[bytes]:
-    total = 0
-    for piece in pieces:
-        total += len(piece)
-        report(total)
-        yield piece
 
 
 def compute_digest(path: Path) -> str:

@@ -32,11 +32,6 @@ UPPER = ("UpperCaution", "UpperCritical")
 LOWER = ("LowerCaution", "LowerCritical")
 
 
-def all_chassis(_: ResourceView) -> Resource:
-    """The one chassis."""
-    return make_collection("Chassis", "Chassis", [CHASSIS_PATH])
-
-
 def chassis(view: ResourceView) -> Resource:
     """The chassis, with its place in the rack."""
     state = view.state
@@ -106,11 +101,6 @@ def drawn_watts(state: dict[str, Any]) -> float:
     )
 
 
-def supplies(view: ResourceView) -> Resource:
-    """All power supply bays, with the empty ones."""
-    return make_collection("PowerSupply", "Power supplies", [f"{SUPPLIES}/{n}" for n in range(len(view.state["psus"]))])
-
-
 def supply(view: ResourceView, number: str) -> Resource:
     """One power supply bay."""
     psu = find_numbered_item(view.state["psus"], number)
@@ -177,11 +167,6 @@ def thermal_subsystem(view: ResourceView) -> Resource:
     )
 
 
-def fans(view: ResourceView) -> Resource:
-    """All fans."""
-    return make_collection("Fan", "Fans", [f"{FANS}/{n}" for n in range(len(view.state["fans"]))])
-
-
 def fan(view: ResourceView, number: str) -> Resource:
     """One fan."""
     part = find_numbered_item(view.state["fans"], number)
@@ -230,11 +215,7 @@ def detectors(view: ResourceView) -> Resource:
 
 def detector(view: ResourceView, ident: str) -> Resource:
     """One leak detector."""
-    kind, _, number = ident.rpartition("_")
-    leak = find_numbered_item(view.state["box"]["leaks"], number)
-    if kind != "LEAK":
-        raise LookupError(ident)
-    level = leak["state"]
+    level = find_numbered_item(view.state["box"]["leaks"], ident, "LEAK_")["state"]
     return make_resource(
         "LeakDetector",
         "1_2_0",

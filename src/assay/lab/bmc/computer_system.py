@@ -42,11 +42,6 @@ SECURE_BOOT = f"{SYSTEM_PATH}/SecureBoot"
 BOOT_OPTIONS = f"{SYSTEM_PATH}/BootOptions"
 
 
-def systems(_: ResourceView) -> Resource:
-    """The one system of this BMC."""
-    return make_collection("ComputerSystem", "Systems", [SYSTEM_PATH])
-
-
 def system(view: ResourceView) -> Resource:
     """The node, as its BMC sees it."""
     state = view.state
@@ -157,23 +152,12 @@ def processor(view: ResourceView, ident: str) -> Resource:
     kind, _, number = ident.rpartition("_")
     if kind == "GPU_SXM":
         return _gpu(view, ident, find_numbered_item(view.state["gpus"], str(int(number) - 1)))
-    if kind != "CPU":
-        raise LookupError(ident)
-    return _cpu(ident, find_numbered_item(view.state["box"]["cpus"], number))
-
-
-def memory_modules(view: ResourceView) -> Resource:
-    """All memory slots."""
-    count = len(view.state["box"]["dimms"])
-    return make_collection("Memory", "Memory", [f"{MEMORY}/DIMM_{n}" for n in range(count)])
+    return _cpu(ident, find_numbered_item(view.state["box"]["cpus"], ident, "CPU_"))
 
 
 def memory_module(view: ResourceView, ident: str) -> Resource:
     """One memory slot."""
-    kind, _, number = ident.rpartition("_")
-    dimm = find_numbered_item(view.state["box"]["dimms"], number)
-    if kind != "DIMM":
-        raise LookupError(ident)
+    dimm = find_numbered_item(view.state["box"]["dimms"], ident, "DIMM_")
     present = dimm["present"]
     size = {"CapacityMiB": dimm["gib"] * 1024, "MemoryDeviceType": "DDR5"} if present else {"CapacityMiB": None}
     status = make_status(dimm["health"]) if present else make_status(None, "Absent")
@@ -242,12 +226,6 @@ def secure_boot(view: ResourceView) -> Resource:
         SecureBootCurrentBoot="Enabled" if on else "Disabled",
         SecureBootMode="UserMode",
     )
-
-
-def boot_options(view: ResourceView) -> Resource:
-    """All boot options."""
-    count = len(view.state["box"]["boot_options"])
-    return make_collection("BootOption", "Boot options", [f"{BOOT_OPTIONS}/{n}" for n in range(count)])
 
 
 def boot_option(view: ResourceView, number: str) -> Resource:

@@ -92,8 +92,8 @@ def make_status(health: str | None = "OK", state: str = "Enabled") -> dict[str, 
     return {"State": state, "Health": health}
 
 
-def find_numbered_item(items: list[Any], ident: str) -> Any:
-    """Return the item with the index `ident`. Raises LookupError, also if `ident` is not a plain number."""
-    if not re.fullmatch(r"0|[1-9]\d{0,5}", ident):
+def find_numbered_item(items: list[Any], ident: str, kind: str = "") -> Any:
+    """Return the item with the index in `ident`, such as 2 in DIMM_2 of the kind DIMM_. Raises LookupError."""
+    if not (found := re.fullmatch(rf"{kind}(0|[1-9]\d{{0,5}})", ident)):
         raise LookupError(ident)
-    return items[int(ident)]
+    return items[int(found[1])]

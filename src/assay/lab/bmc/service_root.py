@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
 from starlette.responses import Response
 
 from assay.lab.bmc import chassis, computer_system, firmware_flash, services
@@ -12,6 +15,7 @@ from assay.lab.bmc.resource_tree import (
     ResourceBuilder,
     ResourceTree,
     ResourceView,
+    make_collection,
     make_resource,
     resource_link,
     without_lacking,
@@ -110,18 +114,15 @@ def versions(_: ResourceView) -> Resource:
 
 BELOW_ROOT: dict[str, ResourceBuilder] = {
     "/odata": odata,
-    "/Systems": computer_system.systems,
     computer_system.SYSTEM_PATH: computer_system.system,
     computer_system.SYSTEM_SETTINGS: computer_system.system_settings,
     f"{computer_system.SYSTEM_PATH}/ResetActionInfo": computer_system.reset_info,
     computer_system.BIOS: computer_system.bios,
     computer_system.BIOS_SETTINGS: computer_system.bios_settings,
     computer_system.SECURE_BOOT: computer_system.secure_boot,
-    computer_system.BOOT_OPTIONS: computer_system.boot_options,
     f"{computer_system.BOOT_OPTIONS}/{{}}": computer_system.boot_option,
     computer_system.PROCESSORS: computer_system.processors,
     f"{computer_system.PROCESSORS}/{{}}": computer_system.processor,
-    computer_system.MEMORY: computer_system.memory_modules,
     f"{computer_system.MEMORY}/{{}}": computer_system.memory_module,
     services.LOG_SERVICES_PATH: services.log_services,
     services.SEL: services.sel,
@@ -130,18 +131,14 @@ BELOW_ROOT: dict[str, ResourceBuilder] = {
     services.CONSOLE: services.console,
     services.CONSOLE_ENTRIES: services.console_entries,
     f"{services.CONSOLE_ENTRIES}/{{}}": services.console_entry,
-    "/Managers": services.managers,
     services.MANAGER_PATH: services.manager,
     services.NETWORK_PROTOCOL: services.network_protocol,
-    "/Chassis": chassis.all_chassis,
     chassis.CHASSIS_PATH: chassis.chassis,
     chassis.POWER: chassis.power_subsystem,
-    chassis.SUPPLIES: chassis.supplies,
     f"{chassis.SUPPLIES}/{{}}": chassis.supply,
     f"{chassis.SUPPLIES}/{{}}/Metrics": chassis.supply_metrics,
     chassis.METRICS: chassis.environment,
     chassis.THERMAL: chassis.thermal_subsystem,
-    chassis.FANS: chassis.fans,
     f"{chassis.FANS}/{{}}": chassis.fan,
     f"{chassis.THERMAL}/ThermalMetrics": chassis.thermal_metrics,
     chassis.LEAKS: chassis.leak_detection,
@@ -156,18 +153,44 @@ BELOW_ROOT: dict[str, ResourceBuilder] = {
     firmware_flash.TASKS: firmware_flash.tasks,
     f"{firmware_flash.TASKS}/{{}}": firmware_flash.task,
     services.EVENT_SERVICE: services.event_service,
-    services.SUBSCRIPTIONS: services.subscriptions,
     f"{services.SUBSCRIPTIONS}/{{}}": services.subscription,
     services.SESSION_SERVICE: services.session_service,
-    services.SESSIONS: services.sessions,
     f"{services.SESSIONS}/{{}}": services.session,
     services.ACCOUNT_SERVICE: services.account_service,
-    services.ACCOUNTS: services.accounts,
     f"{services.ACCOUNTS}/{{}}": services.account,
-    services.ALL_ROLES: services.roles,
     f"{services.ALL_ROLES}/{{}}": services.role,
 }
+COLLECTIONS: dict[str, tuple[str, str, Callable[[ResourceView], Iterable[object]]]] = {
+    "/Systems": ("ComputerSystem", "Systems", lambda _: ["System_0"]),
+    computer_system.BOOT_OPTIONS: (
+        "BootOption",
+        "Boot options",
+        lambda view: _count(view.state["box"], "boot_options"),
+    ),
+    computer_system.MEMORY: ("Memory", "Memory", lambda view: _count(view.state["box"], "dimms", "DIMM_")),
+    "/Managers": ("Manager", "Managers", lambda _: ["BMC_0"]),
+    "/Chassis": ("Chassis", "Chassis", lambda _: ["Chassis_0"]),
+    chassis.SUPPLIES: ("PowerSupply", "Power supplies", lambda view: _count(view.state, "psus")),
+    chassis.FANS: ("Fan", "Fans", lambda view: _count(view.state, "fans")),
+    services.SUBSCRIPTIONS: ("EventDestination", "Subscriptions", lambda view: view.state.get("subscriptions", {})),
+    services.SESSIONS: ("Session", "Sessions", lambda view: view.logins.live_sessions()),
+    services.ACCOUNTS: ("ManagerAccount", "Accounts", lambda view: view.logins.accounts),
+    services.ALL_ROLES: ("Role", "Roles", lambda _: services.ROLES),
+}
+"""Collections by path: their schema, their name, and the ids of their members."""
+
+
+def _count(state: Mapping[str, Any], items: str, kind: str = "") -> list[str]:
+    return [f"{kind}{number}" for number in range(len(state[items]))]
+
+
+def _collect(path: str) -> ResourceBuilder:
+    kind, name, find_ids = COLLECTIONS[path]
+    return lambda view: make_collection(kind, name, [f"{path}/{ident}" for ident in find_ids(view)])
+
+
 RESOURCE_TREE = ResourceTree(
     {"/redfish": versions, REDFISH_ROOT: service_root}
     | {REDFISH_ROOT + path: build for path, build in BELOW_ROOT.items()}
+    | {REDFISH_ROOT + path: _collect(path) for path in COLLECTIONS}
 )

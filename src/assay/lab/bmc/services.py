@@ -57,11 +57,6 @@ def session_service(_: ResourceView) -> Resource:
     )
 
 
-def sessions(view: ResourceView) -> Resource:
-    """All login sessions."""
-    return make_collection("Session", "Sessions", [f"{SESSIONS}/{ident}" for ident in view.logins.live_sessions()])
-
-
 def session(view: ResourceView, ident: str) -> Resource:
     """One login session."""
     return make_resource("Session", "1_7_2", ident, "Session", UserName=view.logins.live_sessions()[ident].account.user)
@@ -81,11 +76,6 @@ def account_service(_: ResourceView) -> Resource:
     )
 
 
-def accounts(view: ResourceView) -> Resource:
-    """All users."""
-    return make_collection("ManagerAccount", "Accounts", [f"{ACCOUNTS}/{ident}" for ident in view.logins.accounts])
-
-
 def account(view: ResourceView, ident: str) -> Resource:
     """One user."""
     entry = view.logins.accounts[ident]
@@ -102,11 +92,6 @@ def account(view: ResourceView, ident: str) -> Resource:
         AccountTypes=["Redfish"],
         Links={"Role": resource_link(f"{ALL_ROLES}/{entry.role}")},
     )
-
-
-def roles(_: ResourceView) -> Resource:
-    """The fixed roles."""
-    return make_collection("Role", "Roles", [f"{ALL_ROLES}/{name}" for name in ROLES])
 
 
 def role(_: ResourceView, ident: str) -> Resource:
@@ -130,12 +115,6 @@ def event_service(_: ResourceView) -> Resource:
         DeliveryRetryAttempts=0,
         Subscriptions=resource_link(SUBSCRIPTIONS),
     )
-
-
-def subscriptions(view: ResourceView) -> Resource:
-    """All subscriptions."""
-    paths = [f"{SUBSCRIPTIONS}/{ident}" for ident in view.state.get("subscriptions", {})]
-    return make_collection("EventDestination", "Subscriptions", paths)
 
 
 def subscription(view: ResourceView, ident: str) -> Resource:
@@ -243,11 +222,6 @@ def console_entry(view: ResourceView, ident: str) -> Resource:
         Severity="OK",
         Message=view.state["console"][int(ident)],
     )
-
-
-def managers(_: ResourceView) -> Resource:
-    """The managers: only this BMC."""
-    return make_collection("Manager", "Managers", [MANAGER_PATH])
 
 
 def manager(view: ResourceView) -> Resource:

@@ -37,11 +37,13 @@ class ImageArtifact(StrictModel):
 
     `url`: where assay fetches it from; `oci://HOST/NAME` is a blob of a registry, by its digest, and
     `s3://BUCKET/KEY` an object. Nodes get it from assay, which gives out nothing whose digest differs.
+    `mirrors`: where else it lies; where one source breaks off, the next goes on.
     `sha256`: its digest. `size`: in bytes. `signature_url`: a detached CMS signature (DER), which iPXE verifies before
     it starts the file.
     """
 
     url: ArtifactUrl
+    mirrors: list[ArtifactUrl] = Field(default=[], max_length=9)
     sha256: Sha256
     size: int | None = Field(default=None, gt=0)
     signature_url: ArtifactUrl | None = None
