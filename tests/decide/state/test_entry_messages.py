@@ -170,6 +170,11 @@ LINES = [
         {"rule": "heat", "revision": "ab", "because": "2 of 31"},
         "heat only observes from now on: 2 of 31",
     ),
+    (
+        "trend.ranked",
+        {"last": True, "standing": "verified", "because": "two warnings"},
+        "jobs come last to the node, verified: two warnings",
+    ),
     ("join.used", JOIN, "used its one-time token for slurm"),
     ("join.refused", {**JOIN, "why": "it was revoked"}, "was refused to join slurm: it was revoked"),
     ("join.revoked", {**JOIN, "why": "a token was replayed"}, "token for slurm is revoked: a token was replayed"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,16 +10,16 @@ import pytest
 from assay.decide.trends.change_warnings import ChangeScore, ChangeWarning, Forecast
 from assay.decide.trends.fleet_tables import PartFailure
 from assay.decide.trends.warning_answers import RuleRecord
-from assay.decide.trends.warning_record import TrendWarning, WarningHistory, find_share_interval
+from assay.decide.trends.warning_record import TrendWarning, WarningHistory, compare_acts, find_share_interval
 from assay.decide.trends.warnings import (
     OpenedWarnings,
     advise,
+    describe_payoff,
     describe_unearned_stage,
     find_chance,
     find_revision,
     make_rule_records,
     open_warnings,
-    weigh_acts,
 )
 from assay.declare.starter.shipped_specs import find_trend_rules
 from assay.model.entries.faults import TrendClosedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
@@ -52,7 +53,7 @@ def test_its_numbers_are_those_of_its_warnings() -> None:
     assert record.failures == 4, "one was before the first warning"
     assert record.recall == 0.5
     assert record.lead_days == pytest.approx((9.5, 9.1))
-    assert record.cost_node_hours == pytest.approx(0.33)
+    assert record.cost_node_hours == 0, "no node was tested"
     assert record.cannot_tell == 0
 
 
@@ -84,18 +85,50 @@ def test_a_lost_stage_holds_until_the_rule_is_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("p", "pays", "answer"),
+    ("p", "answer"),
     [
-        (None, None, "test it next, while it is idle: the chance is not known yet, and 4% is enough"),
-        (0.02, None, "only watch it: 2% is less than the 4% that a test needs"),
-        (0.5, "test it next, while it is idle", "test it next, while it is idle: 50%, and 4% is enough"),
-        (0.9, "drain it after its job", "drain it after its job: 90%, and 76% is enough"),
+        (None, "test it next, while it is idle: the chance is not known yet, and 4% is enough; in vain it costs 0.33 "),
+        (0.02, "only watch it: 2% is less than the 4% that a test needs"),
+        (0.5, "test it next, while it is idle: 50%, and 4% is enough; in vain it costs 0.33 node-hours, a failure 8"),
+        (0.9, "drain it after its job: 90%, and 76% is enough; in vain it costs 26 node-hours, a failure 8"),
     ],
 )
-def test_the_costliest_act_that_pays_is_the_answer(p: float | None, pays: str | None, answer: str) -> None:
-    payoff = weigh_acts(RULES, p)
-    assert payoff.pays == pays
-    assert payoff.answer == answer
+def test_the_costliest_act_that_pays_is_the_answer(p: float | None, answer: str) -> None:
+    assert describe_payoff(RULES, p).startswith(answer)
+
+
+def draw(count: int, failed: int, by_check: int = 0, *, alone: bool) -> list[TrendWarning]:
+    """Return warnings that ended: so many `failed`, and of more a check found the fault."""
+    drawn = []
+    for number in range(count):
+        kept = keep(number, "right" if number < failed + by_check else "wrong")
+        assert kept.closed is not None
+        warned = replace(kept.content, stage="observe" if alone else "record", left_alone=alone)
+        drawn.append(replace(kept, content=warned, closed=replace(kept.closed, by_check=failed <= number), tests=2))
+    return drawn
+
+
+def test_what_acting_prevented_is_told_by_those_that_were_left_alone() -> None:
+    acts = compare_acts([*draw(40, 4, 16, alone=False), *draw(10, 5, alone=True)])
+    assert (acts.acted, acts.acted_failed, acts.left_alone, acts.left_alone_failed) == (40, 4, 10, 5)
+    assert acts.prevented == pytest.approx((0.5 - 0.1) * 40)
+    low, high = acts.prevented_interval or (0, 0)
+    assert (low, high) == (pytest.approx(5.86, abs=0.02), pytest.approx(25.5, abs=0.1)), "Newcombe's, with 90 %"
+    assert acts.tests == 80, "those of nodes that were left alone are no act"
+    assert compare_acts(draw(40, 4, alone=False)).prevented is None
+
+
+def test_a_share_of_the_warnings_is_left_alone_by_chance() -> None:
+    acts = RULES.acts.model_copy(update={"left_alone_share": 0.2})
+    changed = RULES.model_copy(update={"acts": acts})
+    records = {record.name: record for record in make_rule_records(changed, WarningHistory((), {}), [])}
+    many = [find(number) for number in range(1000)]
+    opened = open_warnings(changed, records, WarningHistory((), {}), many, 10_000_000, AT)
+    alone = [warned for _, warned in opened.warnings if warned.left_alone]
+    assert 150 < len(alone) < 250
+    assert {warned.stage for warned in alone} == {"observe"}
+    assert {warned.stage for _, warned in opened.warnings if not warned.left_alone} == {"record"}
+    assert not any(warned.left_alone for _, warned in open_all(*many[:3]).warnings), "the policy has to allow it"
 
 
 def find(

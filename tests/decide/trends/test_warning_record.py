@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,19 +11,26 @@ from hypothesis import strategies as st
 from assay.decide.trends.warning_record import (
     ClosedWarning,
     FailuresSeen,
+    ForecastFactors,
     PastWarning,
     close_warnings,
     count_failures,
     find_crossing,
     judge_record,
-    learn_factors,
     learn_past_factors,
     mark_new,
 )
 
 
-def end(outcome: str, forecast: float | None = 20.0, actual: float | None = None) -> ClosedWarning:
-    return ClosedWarning("change", forecast, actual, outcome)  # type: ignore[arg-type]
+def end(outcome: str, actual: float | None = None) -> ClosedWarning:
+    return ClosedWarning(actual, outcome)  # type: ignore[arg-type]
+
+
+def learn(forecast: float, actuals: Iterable[int]) -> ForecastFactors | None:
+    """Learn from warnings whose parts failed after so many days."""
+    named = {f"n{number}": actual for number, actual in enumerate(actuals)}
+    past = [PastWarning(0, (node, ""), forecast, 30, None, None) for node in named]
+    return learn_past_factors(past, {(node, ""): [actual] for node, actual in named.items()})
 
 
 def test_a_record_counts_what_came_of_the_warnings() -> None:
@@ -33,7 +42,6 @@ def test_a_record_counts_what_came_of_the_warnings() -> None:
     assert 0.6 < low < 12 / 14 < high < 0.97
     assert (told.recall, told.recall_of_all) == (0.6, pytest.approx(12 / 31, abs=0.001))
     assert told.lead_days == (10.5, pytest.approx(6.1))
-    assert told.cost_node_hours == pytest.approx(15 * 0.33)
 
 
 def test_of_nothing_nothing_is_claimed() -> None:
@@ -44,16 +52,15 @@ def test_of_nothing_nothing_is_claimed() -> None:
 
 
 def test_below_thirty_closed_warnings_no_range_is_given() -> None:
-    closed = [end("right", 20.0, float(actual)) for actual in range(1, 31)]
-    assert learn_factors(closed[1:]) is None
-    factors = learn_factors(closed)
+    assert learn(20.0, range(2, 31)) is None
+    factors = learn(20.0, range(1, 31))
     assert factors is not None
     assert factors.apply(20.0) == (pytest.approx(3.1), pytest.approx(15.5), pytest.approx(27.9))
 
 
-@given(st.lists(st.floats(0.1, 100), min_size=30, max_size=60), st.floats(0.1, 100))
-def test_a_range_is_ordered_and_scales(actuals: list[float], days: float) -> None:
-    factors = learn_factors(end("right", 10.0, actual) for actual in actuals)
+@given(st.lists(st.integers(1, 100), min_size=30, max_size=60), st.floats(0.1, 100))
+def test_a_range_is_ordered_and_scales(actuals: list[int], days: float) -> None:
+    factors = learn(10.0, actuals)
     assert factors is not None
     low, middle, high = factors.apply(days)
     assert 0 < low <= middle <= high

@@ -21,10 +21,9 @@ from assay.decide.state.asset_history import HOLDER_ENTRY_KINDS, list_part_holde
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import list_absences
-from assay.decide.trends.days import DAY_S
-from assay.decide.trends.fleet_tables import list_failures, open_fleet_tables
+from assay.decide.trends.fleet_tables import list_failures, open_fleet_tables, read_warnings
 from assay.decide.trends.shared_groups import name_feeds_and_switches
-from assay.decide.trends.trend_answer import TrendAnswer, TrendReport, WarningCourse, find_trends, read_courses
+from assay.decide.trends.trend_answer import TrendAnswer, TrendReport, find_trends
 from assay.decide.trends.warning_answers import RuleRecord
 from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, TrendWarning, read_warning_history
 from assay.decide.trends.warnings import (
@@ -178,14 +177,6 @@ class TrendEvaluation(NamedTuple):
         return f"{count.judged} series compared, of {count.cannot_tell} nobody can tell; {', '.join(parts)}"
 
 
-class _HistoryAnswer(NamedTuple):
-    """What history and ledger say, before anything is recorded."""
-
-    answer: TrendAnswer
-    courses: list[WarningCourse]
-    fates: PartFates
-
-
 def has_history(reports: Path) -> bool:
     """Whether there is a history of measurements to compare."""
     return bool(list_day_folders(history_folder(reports), MEASUREMENTS_TABLE))
@@ -198,24 +189,27 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
     """
     now, rules = context.clock.now(), find_trend_rules(context.fleet)
     unread: list[str] = []
-    read = read_without_damaged(lambda left_out: _read(context, rules, now, left_out), lambda e: unread.append(str(e)))
+    answer, fates = read_without_damaged(
+        lambda left_out: _read(context, rules, now, left_out), lambda error: unread.append(str(error))
+    )
     with context.hold_fault_lock():
-        evaluation = _record(context, rules, read.answer, read.fates, now)._replace(unread=tuple(unread))
-    advised = advise(rules, evaluation.records, read.answer.warnings)
-    report = TrendReport(now, read.answer, advised, evaluation.records, read.courses, unread)
+        evaluation = _record(context, rules, answer, fates, now)._replace(unread=tuple(unread))
+    advised = advise(rules, evaluation.records, answer.warnings)
+    report = TrendReport(now, answer, advised, evaluation.records, unread)
     write_atomically(context.reports / ANSWER_FILE, json.dumps(report.as_page_json()).encode())
     return evaluation
 
 
-def _read(context: ControllerContext, rules: TrendRules, now: datetime, left_out: Collection[str]) -> _HistoryAnswer:
+def _read(
+    context: ControllerContext, rules: TrendRules, now: datetime, left_out: Collection[str]
+) -> tuple[TrendAnswer, PartFates]:
+    """Return what history and ledger say, before anything is recorded."""
     home = history_folder(context.reports)
     with open_fleet_tables(home, context.ledger, now, left_out) as database:
         name_feeds_and_switches(database, context.fleet.nodes.values(), find_node_leaves(context.fleet))
         history = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS))
         answer = find_trends(database, now, rules.change)
-        courses = read_courses(database, answer.warnings, int(now.timestamp() // DAY_S))
-        fates = read_part_fates(context, database, rules, history.open, now)
-    return _HistoryAnswer(answer, courses, fates)
+        return answer, read_part_fates(context, database, rules, history.open, now)
 
 
 def _record(
@@ -223,12 +217,12 @@ def _record(
 ) -> TrendEvaluation:
     """Append what is new, in one transaction. The caller holds the fault lock."""
     states = read_node_states(context.ledger)
-    history = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS))
+    history = read_warnings(context.ledger, now)
     closings = []
     for warning in history.open:
         if closed := close_warning(warning, rules.rules.get(warning.content.rule), fates, now):
             closings.append((warning, closed))
-    ended = {warning.content.warning: replace(warning, closed=closed) for warning, closed in closings}
+    ended = {warning.content.warning: replace(warning, closed=closed, closed_at=now) for warning, closed in closings}
     warnings = tuple(ended.get(warning.content.warning, warning) for warning in history.warnings)
     history = replace(history, warnings=warnings)
     records, unearned = dict[str, RuleRecord](), list[TrendDemotedEntry]()

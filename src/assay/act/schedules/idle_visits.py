@@ -1,8 +1,7 @@
 """Which idle nodes are tested, which first, what a visit runs there, and how a node is loaded.
 
-A node with an open warning of trends comes first: the only thing that a warning decides. Then come those that were
-covered longest ago. What earlier visits covered is
-read from the ledger, and written after each.
+A node with an open warning of trends comes first, then those that were covered longest ago. What earlier visits covered
+is read from the ledger, and written after each.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace, tell_left_out
 from assay.decide.trends.warning_answers import TrendRulesAnswer
 from assay.model.errors import AssayError
+from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from assay.decide.trends.trend_answer import TrendAnswer, TrendReport
     from assay.decide.trends.warning_answers import RuleRecord
-    from assay.decide.trends.warning_record import WarningHistory
     from assay.decide.trends.warnings import AdvisedWarning
     from assay.model.specs.trend_rules import TrendRules
 
@@ -51,31 +51,22 @@ def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", fo
     """
     workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
     moment = parse_moment(as_of, workspace)
-    _, records = read_rule_records(workspace, moment, read_history(workspace, moment))
-    plain = TrendRulesAnswer([*records])
-    print_answer(plain, form, format_records(records))
+    _, records = read_rule_records(workspace, moment)
+    print_answer(TrendRulesAnswer([*records]), form, format_records(records))
 
 
-def read_rule_records(
-    workspace: Workspace | None, as_of: datetime, history: WarningHistory
-) -> tuple[TrendRules, list[RuleRecord]]:
+def read_rule_records(workspace: Workspace | None, as_of: datetime) -> tuple[TrendRules, list[RuleRecord]]:
     """Return the rules of a fleet and their records at a moment; without a fleet those that assay ships, unproven."""
-    from assay.decide.trends.fleet_tables import list_failures
+    from assay.decide.trends.fleet_tables import list_failures, read_warnings
+    from assay.decide.trends.warning_record import WarningHistory
     from assay.decide.trends.warnings import make_rule_records
     from assay.declare.starter.shipped_specs import find_trend_rules
 
     known = find_trend_rules(workspace.fleet if workspace else None)
-    failures = list_failures(workspace.ledger_for_reading, as_of) if workspace else []
-    return known, make_rule_records(known, history, failures)
-
-
-def read_history(workspace: Workspace | None, as_of: datetime) -> WarningHistory:
-    """Return the warnings of a fleet at a moment; without a fleet there are none."""
-    from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, read_warning_history
-    from assay.model.timestamps import parse_time
-
-    entries = workspace.ledger_for_reading.entries(kinds=TREND_ENTRY_KINDS) if workspace else ()
-    return read_warning_history(entry for entry in entries if parse_time(entry.at) <= as_of)
+    if workspace is None:
+        return known, make_rule_records(known, WarningHistory((), {}), [])
+    ledger = workspace.ledger_for_reading
+    return known, make_rule_records(known, read_warnings(ledger, as_of), list_failures(ledger, as_of))
 
 
 trends_app = typer.Typer(add_completion=False)
@@ -110,9 +101,6 @@ def trends(
         Path | None, typer.Option(metavar="FILE", help="What failed: time, node, subject, fault.")
     ] = None,
     as_of: AsOf = "",
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with pictures to this file too.")
-    ] = None,
     form: OutputFormat = "text",
 ) -> None:
     """Show which parts get worse among their peers.
@@ -120,12 +108,10 @@ def trends(
     The change of a part in two months is compared with that of at least 19 others of its kind and firmware. Nothing
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
-    from assay.decide.trends.days import DAY_S
     from assay.decide.trends.measurement_tables import RefusedRows, TrendFiles, open_tables
-    from assay.decide.trends.trend_answer import TrendReport, find_trends, read_courses
+    from assay.decide.trends.trend_answer import TrendReport, find_trends
     from assay.decide.trends.warnings import advise
     from assay.ledger.history.parquet_files import read_without_damaged
-    from assay.model.page import render_worsening
 
     context.obj = fleet
     if context.invoked_subcommand is not None:
@@ -143,11 +129,9 @@ def trends(
     def read(left_out: Collection[str]) -> TrendReport:
         files = TrendFiles(measurements, holders, failures, declared)
         with open_tables(files, moment, refused) if measurements else _open(fleet, moment, left_out) as database:
-            history = read_history(own, moment)
-            known, records = read_rule_records(own, moment, history)
+            known, records = read_rule_records(own, moment)
             answer = find_trends(database, moment, known.change, recognise_counters=own is None)
-            courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
-        return TrendReport(moment, answer, advise(known, records, answer.warnings), records, courses, unread, refused)
+        return TrendReport(moment, answer, advise(known, records, answer.warnings), records, unread, refused)
 
     def skip(error: AssayError) -> None:
         unread.append(str(error))
@@ -155,8 +139,6 @@ def trends(
 
     report = read_without_damaged(read, skip)
     report.answer.check_compared()
-    if html:
-        _write_page(html, render_worsening(report.as_page_json(), in_lab=own is not None and own.home.is_lab))
     lines = [*format_trends(report.answer, report.advised), *format_records(report.judged_records)]
     if refused.count:
         lines += [
@@ -167,13 +149,6 @@ def trends(
     if own:
         own.print_page(form, "trends")
     raise typer.Exit(1 if report.answer.warnings else 0)
-
-
-def _write_page(path: Path, page: str) -> None:
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise AssayError(f"cannot be written: {error.strerror}", where=str(path), fix="name another file") from None
 
 
 @contextmanager
@@ -201,7 +176,7 @@ def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Ite
         yield f"Nothing gets worse: {known}"
         yield answer.make_rule().because
         return
-    yield f"Getting worse: {answer.parts} parts; {known}"
+    yield f"Getting worse: {format_count(answer.parts, 'part')}; {known}"
     groups: dict[str, list[AdvisedWarning]] = defaultdict(list)
     for advice in advised:
         groups[advice.warning.group].append(advice)
@@ -213,18 +188,12 @@ def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Ite
             part = f"{score.node} {score.subject}".rstrip()
             yield f"{'  ' if group else ''}{part}  {advice.warning.because} (evidence {score.part_evidence:.1f})"
             if not group:
-                yield f"  {_format_advice(advice)}"
+                yield f"  {advice.rule}: {advice.payoff}"
         if group:
-            yield f"  {_format_advice(some[0])}"
+            yield f"  {some[0].rule}: {some[0].payoff}"
     basis = "of the fleet's own history" if answer.is_learned else "by default, as the history is short"
     yield f"A part is named above evidence {answer.threshold:.1f}, {basis}"
     yield answer.make_rule().because
-
-
-def _format_advice(advice: AdvisedWarning) -> str:
-    test, drain = advice.payoff.acts
-    costs = f"in vain a test costs {test.node_hours:g} node-hours and a drain {drain.node_hours:g}"
-    return f"{advice.rule}: {advice.payoff.answer}; {costs}, a failure {advice.payoff.failure_node_hours:g}"
 
 
 def format_records(records: Iterable[RuleRecord]) -> Iterator[str]:
@@ -246,4 +215,11 @@ def _describe(record: RuleRecord) -> Iterator[str]:
     yield f"foresaw {record.right} of {record.failures} failures"
     if lead := record.lead_days:
         yield f"{lead[0]:.0f} d before (nine in ten: {lead[1]:.0f} d)"
-    yield f"in vain {record.cost_node_hours:.1f} node-hours, if each was tested once"
+    acts = record.acts
+    yield f"{acts.tests} idle tests meanwhile, {record.cost_node_hours:.1f} node-hours"
+    if acts.prevented is None or acts.prevented_interval is None:
+        yield "what acting prevented is not known, as none was left alone"
+        return
+    low, high = acts.prevented_interval
+    failed = f"{acts.acted_failed} of {acts.acted} acted on failed, and {acts.left_alone_failed} of {acts.left_alone}"
+    yield f"acting prevented {acts.prevented:.1f} failures ({low:.1f} to {high:.1f}): {failed} left alone"

@@ -35,7 +35,7 @@ from assay.model.entries.boot import (
 )
 from assay.model.entries.effects import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
+from assay.model.entries.faults import NodeRankedEntry, TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
 from assay.model.entries.node_entries import (
     DecisionEntry,
     DecisionWithdrawnEntry,
@@ -70,6 +70,9 @@ def _format_closed(entry: TrendClosedEntry, _: str) -> str:
 TREND_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     TrendWarnedEntry: _format_warning,
     TrendClosedEntry: _format_closed,
+    NodeRankedEntry: lambda entry, _: (
+        f"jobs come {'last' if entry.is_last else 'as before'} to the node, {entry.standing}: {entry.reason}"
+    ),
     TrendDemotedEntry: lambda entry, _: f"the trend rule {entry.rule} only observes from now on: {entry.reason}",
 }
 

@@ -113,11 +113,6 @@ class ChangeWarning:
     group: str = ""
 
     @property
-    def limit(self) -> float | None:
-        """The limit in the direction in which it goes, None without one."""
-        return self.score.limit
-
-    @property
     def because(self) -> str:
         """Return the reason, in a sentence."""
         score, peers = self.score, self.score.peers - 1
@@ -137,13 +132,13 @@ class ChangeWarning:
 
     def _tell_days(self) -> str:
         if self.score.is_beyond:
-            return f"; it is beyond its limit of {_format(self.limit)}"
+            return f"; it is beyond its limit of {_format(self.score.limit)}"
         if self.forecast is None:
             return ""
         if self.forecast.days is None:
-            return f"; at this rate it reaches {_format(self.limit)} in {self.forecast.line:.0f} d"
+            return f"; at this rate it reaches {_format(self.score.limit)} in {self.forecast.line:.0f} d"
         low, middle, high = self.forecast.days
-        return f"; it reaches {_format(self.limit)} in {low:.0f} to {high:.0f} d ({middle:.0f})"
+        return f"; it reaches {_format(self.score.limit)} in {low:.0f} to {high:.0f} d ({middle:.0f})"
 
 
 def _format(number: float | None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from assay.decide.state.asset_history import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
 from assay.decide.trends.days import DAY_0, HISTORY_DAYS, quote_text
+from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, WarningHistory, read_warning_history
 from assay.ledger.history.parquet_files import (
     DAY_PREFIX,
     MEASUREMENTS_TABLE,
@@ -26,6 +28,7 @@ from assay.ledger.newest.interned_texts import split_batches
 from assay.ledger.store import Ledger
 from assay.model.entries.assets import SetupSeenEntry
 from assay.model.entries.faults import FaultEntry
+from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.errors import AssayError
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.outcome import read_part
@@ -82,13 +85,17 @@ GROUP BY name HAVING count(*) > 1 ORDER BY name
 
 
 class PartFailure(NamedTuple):
-    """The first sighting of a fault of a part: its class, and its `ident`. `place` "": the node itself."""
+    """The first sighting of a fault of a part: its class, and its `ident`. `place` "": the node itself.
+
+    `by_check`: a check found it, and nothing that a job could notice.
+    """
 
     at: datetime
     node: str
     place: str
     fault: str
     ident: str = ""
+    by_check: bool = False
 
 
 @contextmanager
@@ -132,8 +139,22 @@ def list_failures(ledger: Ledger, as_of: datetime) -> list[PartFailure]:
         seen = parse_time(fault.first_seen or entry.at)
         if fault.fault in failures or seen > as_of or not is_hardware_failure(fault):
             continue
-        failures[fault.fault] = PartFailure(seen, entry.node, read_part(fault.subject), fault.fault_class, fault.fault)
+        named = read_part(fault.subject), fault.fault_class, fault.fault
+        failures[fault.fault] = PartFailure(seen, entry.node, *named, by_check=set(fault.marks) == {"check"})
     return sorted(failures.values())
+
+
+def read_warnings(ledger: Ledger, as_of: datetime) -> WarningHistory:
+    """Return the warnings up to a moment, each with how many idle tests its node had while it was open."""
+    entries = (entry for entry in ledger.entries(kinds=TREND_ENTRY_KINDS) if parse_time(entry.at) <= as_of)
+    history = read_warning_history(entries)
+    loaded = ledger.entries_by_node(sorted({each.node for each in history.warnings}), [NodeLoadedEntry.kind])
+    counted = []
+    for warning in history.warnings:
+        visits = [parse_time(entry.at) for entry in loaded[warning.node]]
+        tests = sum(warning.at <= visit <= (warning.closed_at or as_of) for visit in visits)
+        counted.append(replace(warning, tests=tests))
+    return replace(history, warnings=tuple(counted))
 
 
 def is_hardware_failure(fault: FaultEntry | FaultRecord) -> bool:

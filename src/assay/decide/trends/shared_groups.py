@@ -12,7 +12,7 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from assay.decide.trends.change_warnings import ChangeWarning
-from assay.decide.trends.fleet_tables import SHARED_TRAITS
+from assay.decide.trends.fleet_tables import SHARED_TRAITS, insert_rows
 from assay.decide.trends.warning_answers import SharedGroup
 from assay.model.node import Node
 
@@ -91,6 +91,4 @@ def name_feeds_and_switches(
 
 def _fill(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[str, ...]]) -> None:
     database.execute(f"CREATE OR REPLACE TABLE {table}")
-    appender = database.appender(table.partition(" ")[0])
-    appender.append_rows(list(rows))
-    appender.flush()
+    insert_rows(database, table.partition(" ")[0], rows)

@@ -1,15 +1,14 @@
-"""What `assay trends` tells of a moment: findings with what follows, pictures, records of rules."""
+"""What `assay trends` tells of a moment: findings with what follows, records of rules."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.decide.trends.change_warnings import OF_A_DAY, ChangeWarning, Forecast, SeriesCount
-from assay.decide.trends.days import DAY_0, DAY_S, HORIZON_DAYS, LOOK_BACK_WEEKS, list_weeks
+from assay.decide.trends.change_warnings import ChangeWarning, Forecast, SeriesCount
+from assay.decide.trends.days import DAY_S, HORIZON_DAYS, LOOK_BACK_WEEKS, list_weeks
 from assay.decide.trends.fleet_tables import make_intervals
 from assay.decide.trends.measurement_tables import RefusedRows
 from assay.decide.trends.shared_groups import name_shared_groups
@@ -24,7 +23,7 @@ from assay.decide.trends.warning_record import (
 )
 from assay.decide.trends.warnings import AdvisedWarning
 from assay.model.errors import AssayError
-from assay.model.facts import extend, fact, to_json
+from assay.model.facts import extend, to_json
 from assay.model.specs.trend_rules import ChangeDetector
 from assay.model.timestamps import format_time
 
@@ -136,89 +135,14 @@ def find_trends(
     )
 
 
-SHOWN, DAYS = 40, 90
-PEER_NODES = 300
-"""The band of the peers is that of about so many nodes."""
-_VALUES = """
-SELECT w.id, day, median(value)
-FROM measurements m JOIN (SELECT unnest($asked) AS w)
-  ON m.node = w.node AND m.subject = w.subject AND m.name = w.name AND m.unit = w.unit
-WHERE isfinite(value) AND date >= $first GROUP BY ALL ORDER BY ALL
-"""
-_BANDS = """
-WITH asked AS (SELECT DISTINCT w.name, w.unit, w.sku FROM (SELECT unnest($asked) AS w))
-SELECT a.name, a.unit, a.sku, day, quantile_cont(value, [0.1, 0.9])
-FROM measurements m JOIN asked a ON m.name = a.name AND m.unit = a.unit
-LEFT JOIN intervals i ON i.node = m.node AND i.subject = m.subject AND m.day >= i.first_day AND m.day <= i.last_day
-WHERE coalesce(i.sku, '') = a.sku AND isfinite(value) AND date >= $first
-  AND (hash(m.node) % $nodes)::BIGINT < $wanted
-GROUP BY ALL ORDER BY ALL
-"""
-"""Of a counter, the counts: their unit is that of a growth without its end."""
-
-
-@fact
-class WarningCourse:
-    """A part's value on each day (days since 1970), and eight in ten of its peers between `low` and `high`."""
-
-    days: list[int]
-    values: list[float]
-    peer_days: list[int]
-    low: list[float]
-    high: list[float]
-
-
-def read_courses(database: DuckDBPyConnection, warnings: Sequence[ChangeWarning], today: int) -> list[WarningCourse]:
-    """Return the courses of the first warnings, in their order. The database has what `find_trends` left in it."""
-    scores = [warning.score for warning in warnings[:SHOWN]]
-    if not scores:
-        return []
-    named = [
-        {
-            "id": number,
-            "node": score.node,
-            "subject": score.subject,
-            "name": score.name,
-            "unit": score.unit.removesuffix(OF_A_DAY),
-            "sku": score.sku,
-        }
-        for number, score in enumerate(scores)
-    ]
-    asked = {"asked": named, "first": DAY_0 + timedelta(days=today - DAYS)}
-    own: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for number, day, value in database.execute(_VALUES, asked).fetchall():
-        own[number].append((day, value))
-    count = database.execute("SELECT count(DISTINCT node) FROM places").fetchall()[0][0]
-    bands: dict[tuple[str, str, str], list[tuple[int, float, float]]] = defaultdict(list)
-    for name, unit, sku, day, (low, high) in database.execute(
-        _BANDS, {**asked, "nodes": max(1, count), "wanted": PEER_NODES}
-    ).fetchall():
-        bands[name, unit, sku].append((day, low, high))
-    return [
-        _make_course(own[number], bands[score.name, score.unit.removesuffix(OF_A_DAY), score.sku])
-        for number, score in enumerate(scores)
-    ]
-
-
-def _make_course(own: Sequence[tuple[int, float]], band: Sequence[tuple[int, float, float]]) -> WarningCourse:
-    return WarningCourse(
-        [day for day, _ in own],
-        [value for _, value in own],
-        [day for day, _, _ in band],
-        [low for _, low, _ in band],
-        [high for _, _, high in band],
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class TrendReport:
-    """The answer at a moment. `courses` are those of the first warnings. `unread`: damaged files that were left out."""
+    """The answer at a moment. `unread`: damaged files that were left out."""
 
     at: datetime
     answer: TrendAnswer
     advised: Sequence[AdvisedWarning]
     records: Sequence[RuleRecord]
-    courses: Sequence[WarningCourse] = ()
     unread: Sequence[str] = ()
     refused: RefusedRows = field(default_factory=RefusedRows)
 
@@ -247,8 +171,5 @@ class TrendReport:
         )
 
     def as_page_json(self) -> dict[str, Any]:
-        """Return the same with its moment and the courses, for pages."""
-        plain, courses = to_json(self.make_answer()), to_json(self.courses)
-        warnings = plain["warnings"]
-        drawn = [{**warning, "course": course} for warning, course in zip(warnings, courses, strict=False)]
-        return {"at": format_time(self.at), **plain, "warnings": [*drawn, *warnings[len(courses) :]]}
+        """Return the same with its moment, for pages."""
+        return {"at": format_time(self.at), **to_json(self.make_answer())}

@@ -6,35 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from assay.model.entries.faults import TrendStage
-from assay.model.facts import fact, inline, shown
-
-
-@fact
-class PayingAct:
-    """Something to do about a warning."""
-
-    act: str
-    """What to do."""
-    node_hours: float
-    """What it costs in node-hours if it was in vain."""
-    needed: float
-    """From which chance on that the warning is right it pays, from 0 to 1."""
-
-
-@fact
-class WarningPayoff:
-    """What to do about a warning."""
-
-    p: float | None
-    """The chance that the warning is right, from 0 to 1; null while that is not known."""
-    failure_node_hours: float
-    """What the failure would cost, in node-hours."""
-    acts: tuple[PayingAct, ...]
-    """What can be done."""
-    pays: str | None
-    """The costliest act that pays; null if none does or nobody knows."""
-    answer: str
-    """What follows, in words."""
+from assay.model.facts import fact, shown
 
 
 @fact
@@ -69,7 +41,10 @@ class TrendWarningAnswer:
     """What it shares with others that get worse, "" for nothing."""
     because: str
     """The reason in a sentence."""
-    payoff: WarningPayoff = inline()
+    p: float | None
+    """The chance that the warning is right, from 0 to 1; null while that is not known."""
+    answer: str
+    """What pays, in words."""
     rule: str
     """The rule that warns."""
     stage: str
@@ -123,8 +98,6 @@ class PastRecord:
     """Of all failures, the share that was warned of, from 0 to 1; null without any."""
     lead_days: tuple[float, float] | None
     """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
-    cost_node_hours: float
-    """What the warnings cost in node-hours if each was acted on by a test."""
 
 
 @fact
@@ -147,6 +120,26 @@ class PastRuleAnswer(PastRecord):
     """How many warn now."""
     because: str
     """The past in a sentence, and whether the permitted false alarms were kept."""
+
+
+@fact
+class ActComparison:
+    """What acting on warnings changed, by those that were left alone by chance."""
+
+    acted: int
+    """How many warnings ended that were acted on."""
+    acted_failed: int
+    """Of how many of these the part failed, and no check had found it."""
+    left_alone: int
+    """How many ended that were left alone."""
+    left_alone_failed: int
+    """Of how many of these the part failed, and no check had found it."""
+    prevented: float | None
+    """How many failures acting prevented; null where none was left alone."""
+    prevented_interval: tuple[float, float] | None
+    """Both ends of its 90 % interval (Newcombe); null where none was left alone."""
+    tests: int
+    """How many idle tests nodes had while a warning was open that was acted on."""
 
 
 @fact
@@ -186,7 +179,9 @@ class RuleRecord:
     lead_days: tuple[float, float] | None
     """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
     cost_node_hours: float
-    """What its wrong warnings cost in node-hours if each was acted on by a test."""
+    """What the idle tests of warned nodes cost in node-hours; some would have been made without a warning."""
+    acts: ActComparison
+    """What acting on its warnings prevented."""
 
     @property
     def judged(self) -> int:

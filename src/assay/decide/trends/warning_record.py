@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import sqrt
+from math import hypot, sqrt
 from statistics import NormalDist, median, quantiles
 from typing import Literal, NamedTuple
 
 from assay.decide.trends.days import HORIZON_DAYS
-from assay.decide.trends.warning_answers import PastRecord
+from assay.decide.trends.warning_answers import ActComparison, PastRecord
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import parse_time
@@ -22,19 +22,11 @@ from assay.model.timestamps import parse_time
 Outcome = Literal["right", "wrong", "cannot_tell"]
 LEAST_CLOSED = 30
 """So many warnings with a forecast must have ended before a range of days is told."""
-TEST_NODE_HOURS = 0.33
-"""What acting on a warning costs: one test of an idle node."""
 
 
 class ClosedWarning(NamedTuple):
-    """A warning that has ended.
+    """A warning that has ended. `actual_days`: to the crossing of the limit, or the failure; None where none came."""
 
-    `forecast_days`: to the limit, in a straight line; None without one. `actual_days`: to the crossing of the limit,
-    or the failure; None where none came.
-    """
-
-    rule: str
-    forecast_days: float | None
     actual_days: float | None
     outcome: Outcome
 
@@ -61,7 +53,7 @@ class ForecastFactors(NamedTuple):
 
 
 def judge_record(closed: Iterable[ClosedWarning], failures: FailuresSeen | None = None) -> PastRecord:
-    """Return how a rule has fared by its closed warnings. Each costs a test of an idle node."""
+    """Return how a rule has fared by its closed warnings."""
     some = list(closed)
     outcomes = [ended.outcome for ended in some]
     leads = tuple(ended.actual_days for ended in some if ended.outcome == "right" and ended.actual_days is not None)
@@ -77,7 +69,6 @@ def judge_record(closed: Iterable[ClosedWarning], failures: FailuresSeen | None 
         recall=_divide(seen.foreseen_with_sign, seen.with_sign),
         recall_of_all=_divide(seen.foreseen, seen.every),
         lead_days=(round(lead[0], 3), round(lead[1], 3)) if lead else None,
-        cost_node_hours=round(len(some) * TEST_NODE_HOURS, 3),
     )
 
 
@@ -98,23 +89,6 @@ def find_usual_lead(leads: Sequence[float]) -> tuple[float, float] | None:
     return median(leads), quantiles(leads, n=10, method="inclusive")[0] if leads[1:] else leads[0]
 
 
-def learn_factors(closed: Iterable[ClosedWarning], warnings: int | None = None) -> ForecastFactors | None:
-    """Return how wrong straight lines were, None below 30 closed warnings that had a forecast and came true.
-
-    `warnings`: how many they are, where `closed` has several forecasts of one.
-    """
-    factors = [
-        warning.actual_days / warning.forecast_days
-        for warning in closed
-        if warning.actual_days and warning.forecast_days
-    ]
-    if (len(factors) if warnings is None else warnings) < LEAST_CLOSED:
-        return None
-    tenths = quantiles(factors, n=10)
-    low, middle, high = sorted((tenths[0], tenths[4], tenths[8]))  # of equal factors, rounding may change the order
-    return ForecastFactors(low, middle, high)
-
-
 def _divide(part: int, whole: int) -> float | None:
     return round(part / whole, 3) if whole else None
 
@@ -124,12 +98,17 @@ TREND_ENTRY_KINDS = (TrendWarnedEntry.kind, TrendClosedEntry.kind, TrendDemotedE
 
 @dataclass(frozen=True, slots=True)
 class TrendWarning:
-    """A warning of a node, when it came, and how it ended; `closed` is None while it is open."""
+    """A warning of a node, when it came, and how it ended; `closed` is None while it is open.
+
+    `tests`: how many idle tests its node had meanwhile.
+    """
 
     node: str
     at: datetime
     content: TrendWarnedEntry
     closed: TrendClosedEntry | None = None
+    closed_at: datetime | None = None
+    tests: int = 0
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -151,6 +130,26 @@ class WarningHistory:
         return [warning for warning in self.warnings if warning.closed is None]
 
 
+def compare_acts(warnings: Iterable[TrendWarning]) -> ActComparison:
+    """Return what came of warnings that were acted on, beside those that were left alone."""
+    known = [each for each in warnings if each.content.stage == "record" or each.content.left_alone]
+    arms: dict[bool, list[bool]] = {False: [], True: []}
+    for each in known:
+        if each.closed and each.closed.outcome != "cannot tell":
+            arms[each.content.left_alone].append(each.closed.outcome == "right" and not each.closed.by_check)
+    acted, alone = arms[False], arms[True]
+    bounds = find_share_interval(sum(acted), len(acted)), find_share_interval(sum(alone), len(alone))
+    prevented, interval = None, None
+    if bounds[0] and bounds[1]:
+        ours, theirs = sum(acted) / len(acted), sum(alone) / len(alone)
+        low = theirs - ours - hypot(theirs - bounds[1][0], bounds[0][1] - ours)
+        high = theirs - ours + hypot(bounds[1][1] - theirs, ours - bounds[0][0])
+        prevented = round((theirs - ours) * len(acted), 2)
+        interval = round(low * len(acted), 2), round(high * len(acted), 2)
+    tests = sum(each.tests for each in known if not each.content.left_alone)
+    return ActComparison(len(acted), sum(acted), len(alone), sum(alone), prevented, interval, tests)
+
+
 def read_warning_history(entries: Iterable[LedgerEntry]) -> WarningHistory:
     """Return the warnings of the ledger's entries of `TREND_ENTRY_KINDS`; others say nothing."""
     warnings: dict[str, TrendWarning] = {}
@@ -163,7 +162,7 @@ def read_warning_history(entries: Iterable[LedgerEntry]) -> WarningHistory:
             case TrendClosedEntry.kind:
                 closed = TrendClosedEntry.read(entry)
                 if (known := warnings.get(closed.warning)) and known.closed is None:
-                    warnings[closed.warning] = replace(known, closed=closed)
+                    warnings[closed.warning] = replace(known, closed=closed, closed_at=parse_time(entry.at))
             case TrendDemotedEntry.kind:
                 demoted = TrendDemotedEntry.read(entry)
                 demotions[demoted.rule, demoted.revision] = demoted.reason
@@ -230,7 +229,7 @@ def close_warnings(
         is_over = warning.ends is not None and warning.ends < warning.day + HORIZON_DAYS
         was_read = warning.days_later >= LEAST_READ * HORIZON_DAYS
         outcome: Outcome = "right" if came else "cannot_tell" if is_over or not was_read else "wrong"
-        yield ClosedWarning(RULE, warning.days_left, came and float(came - warning.day), outcome)
+        yield ClosedWarning(came and float(came - warning.day), outcome)
 
 
 def learn_past_factors(past: Sequence[PastWarning], failed: Mapping[Part, Sequence[int]]) -> ForecastFactors | None:
@@ -238,13 +237,13 @@ def learn_past_factors(past: Sequence[PastWarning], failed: Mapping[Part, Sequen
 
     A range is shown as long as a warning stands, and not only for the next 30 days: so each of these weeks counts.
     """
-    ends = [(warning, _find_end(warning, failed.get(warning.part, ()))) for warning in past if warning.days_left]
-    came = [(warning, end) for warning, end in ends if end is not None]
-    warnings = sum(warning.is_new for warning, _ in came)
-    return learn_factors(
-        (ClosedWarning(RULE, warning.days_left, float(end - warning.day), "right") for warning, end in came),
-        warnings,
-    )
+    ends = [(warning, _find_end(warning, failed.get(warning.part, ()))) for warning in past]
+    came = [(warning, end) for warning, end in ends if warning.days_left and end is not None]
+    if sum(warning.is_new for warning, _ in came) < LEAST_CLOSED:
+        return None
+    tenths = quantiles(((end - warning.day) / (warning.days_left or 1.0) for warning, end in came), n=10)
+    low, middle, high = sorted((tenths[0], tenths[4], tenths[8]))  # of equal factors, rounding may change the order
+    return ForecastFactors(low, middle, high)
 
 
 def _find_end(warning: PastWarning, failed: Sequence[int]) -> int | None:

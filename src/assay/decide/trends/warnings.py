@@ -22,8 +22,14 @@ from assay.decide.state.asset_history import PartHolder
 from assay.decide.state.service_absences import ServiceAbsence
 from assay.decide.trends.change_warnings import ChangeWarning
 from assay.decide.trends.fleet_tables import PartFailure
-from assay.decide.trends.warning_answers import PayingAct, RuleRecord, TrendWarningAnswer, WarningPayoff
-from assay.decide.trends.warning_record import TrendWarning, WarningHistory, find_share_interval, find_usual_lead
+from assay.decide.trends.warning_answers import RuleRecord, TrendWarningAnswer
+from assay.decide.trends.warning_record import (
+    TrendWarning,
+    WarningHistory,
+    compare_acts,
+    find_share_interval,
+    find_usual_lead,
+)
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
 from assay.model.facts import extend
 from assay.model.ledger_entry import derive_id
@@ -75,7 +81,7 @@ def _make_record(
     since = min((warning.at for warning in own), default=None)
     later = [failure for failure in failures if since is not None and failure.at >= since]
     foreseeable = max(sum(rule.is_proved_by(failure.fault) for failure in later), counts["right"])
-    right, judged = counts["right"], counts["right"] + counts["wrong"]
+    right, judged, acts = counts["right"], counts["right"] + counts["wrong"], compare_acts(own)
     return RuleRecord(
         name=name,
         revision=revision,
@@ -93,7 +99,8 @@ def _make_record(
         failures=foreseeable,
         recall=min(1.0, right / foreseeable) if foreseeable else None,
         lead_days=find_usual_lead(leads),
-        cost_node_hours=counts["wrong"] * rules.costs.test.node_hours,
+        cost_node_hours=round(acts.tests * rules.costs.test.node_hours, 3),
+        acts=acts,
     )
 
 
@@ -108,21 +115,17 @@ def find_chance(record: RuleRecord) -> float | None:
     return (record.right + 1) / (record.judged + 2)
 
 
-def weigh_acts(rules: TrendRules, p: float | None) -> WarningPayoff:
-    """Return what pays at a chance `p` (None: not known): the costliest act that does."""
-    costs = (("test it next, while it is idle", rules.costs.test), ("drain it after its job", rules.costs.drain))
-    acts = tuple(
-        PayingAct(act, cost.node_hours, round(find_break_even(rules, cost.node_hours), 4)) for act, cost in costs
-    )
-    paying = [act for act in acts if p is not None and p >= act.needed]
-    pays, test = paying[-1] if paying else None, acts[0]
-    if p is None:
-        answer = f"{test.act}: the chance is not known yet, and {test.needed:.0%} is enough"
-    elif pays is None:
-        answer = f"only watch it: {p:.0%} is less than the {test.needed:.0%} that a test needs"
-    else:
-        answer = f"{pays.act}: {p:.0%}, and {pays.needed:.0%} is enough"
-    return WarningPayoff(p, rules.costs.failure.node_hours, acts, pays.act if pays else None, answer)
+def describe_payoff(rules: TrendRules, p: float | None) -> str:
+    """Return what pays at a chance `p` (None: not known): the costliest act that does, and what it costs in vain."""
+    costs = {"test it next, while it is idle": rules.costs.test, "drain it after its job": rules.costs.drain}
+    needed = {act: find_break_even(rules, cost.node_hours) for act, cost in costs.items()}
+    test = next(iter(costs))
+    pays = test if p is None else next((act for act in reversed(costs) if p >= needed[act]), "")
+    if not pays:
+        return f"only watch it: {p:.0%} is less than the {needed[test]:.0%} that a test needs"
+    chance = "the chance is not known yet" if p is None else f"{p:.0%}"
+    hours = f"{costs[pays].node_hours:g} node-hours, a failure {rules.costs.failure.node_hours:g}"
+    return f"{pays}: {chance}, and {needed[pays]:.0%} is enough; in vain it costs {hours}"
 
 
 QUIET = timedelta(days=30)
@@ -146,7 +149,7 @@ def open_warnings(
     now: datetime,
     since: datetime | None = None,
 ) -> OpenedWarnings:
-    """Return the warnings that are new. A wave of a rule is no fault of any part.
+    """Return the warnings that are new, some of them left alone. A wave of a rule is no fault of any part.
 
     `nodes`: how many were compared. `since`: when the fleet was asked last; None where nobody knows.
     """
@@ -156,7 +159,7 @@ def open_warnings(
         name = rules.find_rule(change.score.name)
         if not name:
             continue
-        entry = _make_entry(change, records[name], now)
+        entry = _leave_alone(_make_entry(change, records[name], now), rules.acts.left_alone_share)
         key = TrendWarning(change.score.node, now, entry).key
         before = known.get(key)
         is_young = before is not None and (before.closed is None or now - before.at < QUIET)
@@ -169,7 +172,8 @@ def open_warnings(
     waves = {name for name in records if _count_causes(new.values(), name) > most}
     demotions = [_demote(records[name], most, new.values()) for name in records if name in waves]
     entries = [
-        (node, replace(entry, stage="observe") if entry.rule in waves else entry) for node, entry in new.values()
+        (node, replace(entry, stage="observe", left_alone=False) if entry.rule in waves else entry)
+        for node, entry in new.values()
     ]
     return OpenedWarnings(tuple(entries), tuple(demotion for demotion in demotions if demotion))
 
@@ -189,13 +193,19 @@ def _make_entry(change: ChangeWarning, record: RuleRecord, now: datetime) -> Tre
         now=score.recent,
         z=round(score.part_evidence, 2),
         peers=score.peers - 1,
-        limit=change.limit,
+        limit=score.limit,
         rate_days=forecast.line if forecast else None,
         days=(forecast and forecast.days) or (),
         group=change.group,
         p=find_chance(record),
         reason=change.because,
     )
+
+
+def _leave_alone(entry: TrendWarnedEntry, share: float) -> TrendWarnedEntry:
+    """Return a warning, of this share of those that record one of which nothing follows: its id draws."""
+    is_drawn = entry.stage == "record" and int(entry.warning[:8], 16) < share * 2**32
+    return replace(entry, stage="observe", left_alone=True) if is_drawn else entry
 
 
 def _count_causes(new: Iterable[tuple[str, TrendWarnedEntry]], rule: str) -> int:
@@ -239,6 +249,7 @@ class _Event(NamedTuple):
     outcome: WarningOutcome
     reason: str
     fault: str = ""
+    by_check: bool = False
 
 
 def close_warning(
@@ -275,7 +286,8 @@ def _list_failures(warning: TrendWarning, rule: TrendRule, fates: PartFates) -> 
             reason = f"{name}, on the day of the warning: too late to act"
             events.append(_Event(failure.at, "cannot tell", reason, failure.ident))
         else:
-            events.append(_Event(failure.at, "right", f"{name}: {content.name} had got worse", failure.ident))
+            reason = f"{name}: {content.name} had got worse"
+            events.append(_Event(failure.at, "right", reason, failure.ident, failure.by_check))
     return events
 
 
@@ -309,17 +321,19 @@ def _holds(holder: PartHolder, at: datetime) -> bool:
 def _close(warning: TrendWarning, event: _Event) -> TrendClosedEntry:
     lead = (event.at - warning.at) / timedelta(days=1) if event.outcome == "right" else None
     content = warning.content
-    return TrendClosedEntry(content.warning, content.rule, event.outcome, event.reason, event.fault, lead)
+    words = content.warning, content.rule, event.outcome, event.reason, event.fault
+    return TrendClosedEntry(*words, lead, event.by_check)
 
 
 @dataclass(frozen=True, slots=True)
 class AdvisedWarning:
-    """A finding with its rule ("" if no rule covers it), the stage that holds, and what pays."""
+    """A finding with its rule ("" if no rule covers it), the stage that holds, its chance, and what pays."""
 
     warning: ChangeWarning
     rule: str
     stage: str
-    payoff: WarningPayoff
+    p: float | None
+    payoff: str
 
     def make_answer(self) -> TrendWarningAnswer:
         """Return what is told of it."""
@@ -332,11 +346,12 @@ class AdvisedWarning:
             to=score.recent,
             peers=score.peers - 1,
             score=round(score.part_evidence, 2),
-            limit=self.warning.limit,
+            limit=score.limit,
             days=[round(day, 1) for day in days] if days else None,
             group=self.warning.group,
             because=self.warning.because,
-            payoff=self.payoff,
+            p=self.p,
+            answer=self.payoff,
             rule=self.rule,
             stage=self.stage,
             rate_days=forecast.line if forecast else None,
@@ -351,5 +366,6 @@ def advise(rules: TrendRules, records: Iterable[RuleRecord], warnings: Iterable[
         name = rules.find_rule(warning.score.name)
         record = known.get(name)
         p = find_chance(record) if record else None
-        advised.append(AdvisedWarning(warning, name, record.stage if record else "observe", weigh_acts(rules, p)))
+        stage = record.stage if record else "observe"
+        advised.append(AdvisedWarning(warning, name, stage, p, describe_payoff(rules, p)))
     return advised

@@ -67,16 +67,13 @@ def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterato
         yield "\nnot known:"
     yield from (f"  {reason}" for reason in evaluation.unknown_reasons)
     stuck = [describe_stuck_port(port, evaluation.week) for port in list_stuck_ports(evaluation.ports)]
-    if stuck:
-        yield "\ncounters that do not count:"
-    yield from (f"  {line}" for line in stuck[:SHOWN_CHANGES])
-    if len(stuck) > SHOWN_CHANGES:
-        yield f"  and {len(stuck) - SHOWN_CHANGES} more; see --format json"
-    if evaluation.remarks:
-        yield "\nthe newest discovery of the cables:"
-    yield from (f"  {remark}" for remark in evaluation.remarks[:SHOWN_CHANGES])
-    if len(evaluation.remarks) > SHOWN_CHANGES:
-        yield f"  and {len(evaluation.remarks) - SHOWN_CHANGES} more; see --format json"
+    for title, lines in (
+        ("counters that do not count", stuck),
+        ("the newest discovery of the cables", evaluation.remarks),
+    ):
+        yield from [f"\n{title}:", *(f"  {line}" for line in lines[:SHOWN_CHANGES])] if lines else ()
+        if len(lines) > SHOWN_CHANGES:
+            yield f"  and {len(lines) - SHOWN_CHANGES} more; see --format json"
 
 
 def make_week_answer(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> FabricWeekAnswer:

@@ -88,6 +88,7 @@ class ObservationFailedEntry(EntryContent):
 
 TrendStage = Literal["observe", "record"]
 """`observe`: a warning is kept and judged. `record`: also, it is a fault, and idle tests begin with its node."""
+RankStanding = Literal["intent", "verified", "failed"]
 WarningOutcome = Literal["right", "wrong", "overtaken", "cannot tell"]
 """`overtaken`: somebody repaired, moved or exchanged the part first. `cannot tell`: it was not measured long enough."""
 
@@ -99,7 +100,8 @@ class TrendWarnedEntry(EntryContent):
     `place` is the part's place in the node ("" for the node), `serial` its number. `name` in `unit` went from `before`
     to `now`, with the score `z` among `peers`; None for a `limit` or `rate_days` that nobody knows. `rate_days`: days
     to the limit in a straight line. `days`: low, middle and high of the calibrated range, empty where nothing is
-    calibrated. `group`: who shares it. `p`: the chance that it is right, as known then.
+    calibrated. `group`: who shares it. `p`: the chance that it is right, as known then. `left_alone`: drawn to tell
+    what comes if nobody acts.
     """
 
     kind = "trend.warned"
@@ -121,13 +123,15 @@ class TrendWarnedEntry(EntryContent):
     group: str = ""
     p: float | None = None
     reason: str = shown("because", default="")
+    left_alone: bool = shown(omit_stored=True, default=False)
 
 
 @fact
 class TrendClosedEntry(EntryContent):
     """What came of a warning: its id, its rule, the outcome and the reason.
 
-    `fault` is the id of the fault that proved it right, `lead_days` how long before that it came.
+    `fault` is the id of the fault that proved it right, `lead_days` how long before that it came. `by_check`: a check
+    found that fault, and no job.
     """
 
     kind = "trend.closed"
@@ -137,6 +141,7 @@ class TrendClosedEntry(EntryContent):
     reason: str = shown("because")
     fault: str = shown(omit_stored=True, default="")
     lead_days: float | None = None
+    by_check: bool = shown(omit_stored=True, default=False)
 
 
 @fact
@@ -146,4 +151,14 @@ class TrendDemotedEntry(EntryContent):
     kind = "trend.demoted"
     rule: str
     revision: str
+    reason: str = shown("because")
+
+
+@fact
+class NodeRankedEntry(EntryContent):
+    """Jobs are to come last to a node, or as before: what its scheduler is told, or shows, and the reason."""
+
+    kind = "trend.ranked"
+    is_last: bool = shown("last")
+    standing: RankStanding
     reason: str = shown("because")

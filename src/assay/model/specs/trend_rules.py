@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from assay.model.entries.faults import TrendStage
+from assay.model.faults.fault_record import FaultRecord
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 TrendFault = Annotated[str, Field(pattern=r"^trend\.[a-z0-9.-]+$")]
 TREND_CLASSES = "trend."
 """Begins the faults of warnings."""
+WORN = 2
+"""A node with so many open warnings is worn."""
 CHECK_MARK = " of "
 """Ends the name of a measurement that several checks take; the check follows."""
+
+
+def count_open_warnings(faults: Iterable[FaultRecord]) -> int:
+    """Return how many warnings of trends are open among a node's faults."""
+    return sum(fault.is_open and fault.fault_class.startswith(TREND_CLASSES) for fault in faults)
 
 
 class ChangeDetector(StrictModel):
@@ -79,6 +88,17 @@ class TrendCosts(StrictModel):
     failure: TrendActCost
 
 
+class TrendActs(StrictModel):
+    """What follows from warnings of rules that record, beyond a ticket and the order of idle tests and waves.
+
+    `left_alone_share`: of so many, drawn by chance, nothing follows: so the record tells what acting prevents.
+    `last_for_jobs`: schedulers place jobs last on a node with two warnings.
+    """
+
+    left_alone_share: float = Field(default=0.0, ge=0, le=0.5)
+    last_for_jobs: bool = False
+
+
 class EarnedStage(StrictModel):
     """When a rule that records goes back to `observe` by itself: only a reviewed change brings it forward again.
 
@@ -98,7 +118,7 @@ class TrendRules(SpecDocument):
     """What counts as getting worse, and what follows from it.
 
     `change`: the detector. `rules`: what a change means, by the measurement. `costs`: when a warning pays for an act.
-    `earn`: when a rule loses its stage.
+    `acts`: what else follows. `earn`: when a rule loses its stage.
     """
 
     kind: Literal["TrendRules"]
@@ -106,6 +126,7 @@ class TrendRules(SpecDocument):
     sources: list[str] = Field(min_length=1)
     change: ChangeDetector = Field(default_factory=ChangeDetector)
     costs: TrendCosts
+    acts: TrendActs = Field(default_factory=TrendActs)
     earn: EarnedStage = Field(default_factory=EarnedStage)
     rules: dict[SpecName, TrendRule] = Field(min_length=1)
 

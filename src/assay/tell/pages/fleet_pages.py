@@ -14,7 +14,6 @@ from assay.act.tickets.ticket_updates import FABRIC_SCAN
 from assay.decide.moves.held_answers import list_open_breakers
 from assay.model.faults.fault_record import SEVERITIES
 from assay.model.outcome import RecordedOutcome
-from assay.model.page import SIZE, group_rows
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_time, parse_time
 from assay.tell.customer.view import build_customer_view
@@ -288,8 +287,6 @@ def render_trends_page(records: LiveRecords, request: PageRequest) -> str:
         "trends.html.j2",
         request,
         answer=answer,
-        groups=group_rows(answer) if answer else [],
-        size=SIZE,
         node_link=lambda name: place("nodes", name) if name in records.fleet.nodes else "",
     )
 
