@@ -248,6 +248,17 @@ class ShowsNotices(Protocol):
         """Read the nodes again, and return why a notice is not shown, by node. Raises AssayError without an answer."""
 
 
+@runtime_checkable
+class RanksNodes(Protocol):
+    """A scheduler that can place jobs on some nodes only where no other node is free."""
+
+    def rank_nodes(self, is_last: Mapping[str, bool]) -> dict[str, str]:
+        """Let jobs come last to these nodes, or as before. Return how a node differs from this when it is read again.
+
+        To say it twice changes nothing.
+        """
+
+
 class NoScheduler:
     """The scheduler `none`: nothing places jobs on the node, so there are no customers, and nothing to cordon."""
 

@@ -40,7 +40,7 @@ SOURCE = ROOT / "src" / "assay"
 REACHES_OUT = {
     "cordon_many", "uncordon", "drain", "run_spare", "show_notices", "undrain_verified", "undrain_if_supported",
     "make_bootstrap_token", "BmcTakeover", "ask_burn_in", "open_sink", "make_started_entry", "stream_evidence",
-    "list_adapter_orders", "load_idle_node",
+    "list_adapter_orders", "load_idle_node", "rank_nodes",
 }  # fmt: skip
 """What reaches out when it is called. The adapters, actions and the lab behind them are called by nobody else."""
 ROOMS_BEHIND = ("adapters/", "lab/", "node/", "observe/", "act/actions/", "act/remedies/", "act/boot/network_boot.py")
@@ -49,6 +49,7 @@ GATED = {
     "act/schedules/idle_verification.py": "find_exclusion, and uncordons only at act",
     "act/schedules/idle_visits.py": "find_exclusion",
     "act/ingest/collection.py": "loads no watched node",
+    "act/ingest/job_ranks.py": "drops watched nodes",
     "act/ingest/burn_ins.py": "starts no burn-in again",
     "act/boot/boot_requests.py": "refuses the start",
     "act/boot/joins.py": "refuses the secret",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.act.ingest.collection import scan_fabrics
+from assay.act.ingest.job_ranks import rank_worn_nodes
 from assay.act.ingest.suite_runs import format_run_counts, judge_phase
 from assay.act.ingest.trend_evaluation import evaluate_trends, has_history
 from assay.act.loop.context import ControllerContext
@@ -67,6 +68,7 @@ def run_trend_job(context: ControllerContext, task: SlotTask) -> SlotResult:
         return SlotResult("done", "there is no history of measurements yet")
     context.progress(f"{task.line.name}: compares the measurements of the fleet …")
     evaluation = evaluate_trends(context)
+    rank_worn_nodes(context)
     facts = {"opened": len(evaluation.opened), "closed": len(evaluation.closed), "demoted": len(evaluation.demoted)}
     return SlotResult("done", evaluation.summary, facts)
 

@@ -17,6 +17,7 @@ from assay.adapters.kubernetes.cordon import (
     describe_foreign_taints,
     describe_node_cordon,
     find_missing_notices,
+    rank_nodes,
     read_node,
     show_notices,
     uncordon_node,
@@ -143,6 +144,10 @@ class KubernetesScheduler:
     def find_missing_notices(self, notices: Mapping[str, NodeNotice]) -> dict[str, str]:
         """Return why a notice is not shown, by node."""
         return find_missing_notices(self._cluster, self._read_nodes(notices), notices) if notices else {}
+
+    def rank_nodes(self, is_last: Mapping[str, bool]) -> dict[str, str]:
+        """Let pods come last to these nodes, or as before: by a taint that no scheduler must respect."""
+        return rank_nodes(self._cluster, is_last)
 
     @property
     def _cluster(self) -> KubernetesApi:

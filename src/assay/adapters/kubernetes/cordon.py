@@ -38,6 +38,8 @@ VERIFY_UNDRAIN_ANNOTATION = f"{DOMAIN}/verify-undrain"
 """Annotation that people set on a node that they cordoned: why, and that its next passed verification opens it."""
 STATE_LABEL = f"{DOMAIN}/state"
 """Label of a node: `cordoned` or `draining` while it has our cordon."""
+LAST_KEY = f"{DOMAIN}/last"
+"""Key of our taint of a node to which pods come last."""
 CONDITION_TYPE = "AssayCordoned"
 """Type of our condition of a node."""
 IN_SERVICE_CONDITION = f"{DOMAIN}/InService"
@@ -359,17 +361,37 @@ def find_missing_notices(
     return _find_failures(notices, lambda node, notice: _verify(cluster, nodes.get(node), node, notice))
 
 
-def _find_failures(notices: Mapping[str, NodeNotice], work: Callable[[str, NodeNotice], str]) -> dict[str, str]:
+def rank_nodes(cluster: KubernetesApi, is_last: Mapping[str, bool]) -> dict[str, str]:
+    """Let pods come last to these nodes, or as before. Return why a node did not take that, by node."""
+
+    def rank(name: str, wanted: bool) -> str:
+        after = patch_with_retries(cluster, read_node(cluster, name), lambda node: _build_rank_patch(node, wanted))
+        return "" if _build_rank_patch(after, wanted) is None else f"the API server did not take the taint {LAST_KEY}"
+
+    return _find_failures(is_last, rank)
+
+
+def _build_rank_patch(node: KubernetesObject, is_last: bool) -> KubernetesObject | None:
+    present = node["spec"].get("taints") or []
+    taints = [taint for taint in present if taint["key"] != LAST_KEY]
+    if (taints != present) == is_last:
+        return None
+    taints += [{"key": LAST_KEY, "effect": "PreferNoSchedule"}] if is_last else []
+    version = node["metadata"]["resourceVersion"]
+    return {"metadata": {"resourceVersion": version}, "spec": {"taints": taints or None}}
+
+
+def _find_failures(wishes: Mapping[str, Any], work: Callable[[str, Any], str]) -> dict[str, str]:
     """Do some work for each node, several at a time; return what it answers or raises, where that is not ""."""
 
     def attempt(node: str) -> str:
         try:
-            return work(node, notices[node])
+            return work(node, wishes[node])
         except AssayError as error:
             return error.what
 
     with ThreadPoolExecutor(PARALLEL_NOTICES) as threads:
-        return {node: failure for node, failure in zip(notices, threads.map(attempt, notices), strict=True) if failure}
+        return {node: failure for node, failure in zip(wishes, threads.map(attempt, wishes), strict=True) if failure}
 
 
 def _show(cluster: KubernetesApi, name: str, notice: NodeNotice) -> str:

@@ -27,6 +27,7 @@ from assay.adapters.slurm.client import SlurmClient, SlurmJob, SlurmNode, parse_
 from assay.adapters.slurm.cordon import (
     RESERVATION_PREFIX,
     NoticeField,
+    find_misranked,
     find_missing_notices,
     find_slurm_cordon,
     is_closed_in_slurm,
@@ -34,6 +35,7 @@ from assay.adapters.slurm.cordon import (
     list_reserved_nodes,
     make_drain_orders,
     make_notice_orders,
+    make_rank_orders,
     make_release_orders,
     make_reservation_orders,
     read_reservation_reason,
@@ -158,6 +160,11 @@ class SlurmScheduler:
     def find_missing_notices(self, notices: Mapping[str, NodeNotice]) -> dict[str, str]:
         """Return why a notice is not shown, by node."""
         return find_missing_notices(self._nodes(), notices, self._notice_field)
+
+    def rank_nodes(self, is_last: Mapping[str, bool]) -> dict[str, str]:
+        """Let jobs come last to these nodes, or as before, by their weights. Return which nodes have another one."""
+        self.client.run_scontrol(make_rank_orders(self._nodes(), is_last))
+        return find_misranked(self._nodes(), is_last)
 
     @property
     def _notice_field(self) -> NoticeField:

@@ -215,6 +215,7 @@ class SlurmNode(_SlurmRecord):
     changed: SlurmNumber = Field(default=0, alias="reason_changed_at")
     comment: UnquotedText = ""
     extra: UnquotedText = ""
+    weight: SlurmNumber = 0
 
     @property
     def states(self) -> frozenset[str]:

@@ -22,6 +22,9 @@ from assay.model.cordon_ownership import (
     tag_reason,
 )
 
+UNKNOWN_NODE = "Slurm does not know this node"
+LAST_WEIGHT = 1_000_000
+"""Jobs come last to a node whose weight has so much more."""
 NOTICE_PREFIX = f"{REASON_PREFIX} for customers: "
 NoticeField = Literal["comment", "extra"]
 RESERVATION_PREFIX = "assay-suspicious-"
@@ -123,9 +126,26 @@ def find_missing_notices(
     return {name: lack for name, lack in lacks.items() if lack}
 
 
+def make_rank_orders(nodes: Mapping[str, SlurmNode], is_last: Mapping[str, bool]) -> Iterator[str]:
+    """Yield the orders for scontrol that add to the weights of nodes, or take it away: the least weight gets jobs."""
+    for name in find_misranked(nodes, is_last).keys() & nodes.keys():
+        yield f"update nodename={name} weight={nodes[name].weight + (LAST_WEIGHT if is_last[name] else -LAST_WEIGHT)}"
+
+
+def find_misranked(nodes: Mapping[str, SlurmNode], is_last: Mapping[str, bool]) -> dict[str, str]:
+    """Return which nodes have another weight than this asks for, and which."""
+    weights = {name: nodes[name].weight if name in nodes else None for name in is_last}
+    told = {name: UNKNOWN_NODE if weight is None else f"its weight is {weight}" for name, weight in weights.items()}
+    return {
+        name: told[name]
+        for name, weight in weights.items()
+        if weight is None or (weight >= LAST_WEIGHT) != is_last[name]
+    }
+
+
 def _find_lack(node: SlurmNode | None, notice: NodeNotice, field: NoticeField) -> str:
     if node is None:
-        return "Slurm does not know this node"
+        return UNKNOWN_NODE
     present, wanted = _read_field(node, field), _format_notice(notice)
     if present == wanted or (not wanted and not is_our_notice(present)):
         return ""

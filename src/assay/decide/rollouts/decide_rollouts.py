@@ -30,7 +30,7 @@ from assay.model.entries.rollouts import PauseRule
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.trend_rules import TREND_CLASSES
+from assay.model.specs.trend_rules import count_open_warnings
 from assay.model.text.lists import format_count, format_nodes
 from assay.model.timestamps import format_time, hours, parse_time
 
@@ -196,12 +196,7 @@ def _schedule(snapshot: FleetSnapshot, progress: Sequence[NodeProgress], but_for
     names = [done.node for done in progress if done.kind == "proven"]
     proven = [nodes[name] for name in names if name in nodes]
     kinds = Counter((node.spec, node.pool) for node in proven)
-    warnings = {
-        view.name: sum(
-            fault.is_open and fault.fault_class.startswith(TREND_CLASSES) for fault in view.node_state.faults
-        )
-        for view in snapshot.nodes
-    }
+    warnings = {view.name: count_open_warnings(view.node_state.faults) for view in snapshot.nodes}
     candidates = [
         RolloutCandidate(node.name, node.pool, node.rack_place, node.spec, 0.0, warnings=warnings[node.name])
         for node in waiting

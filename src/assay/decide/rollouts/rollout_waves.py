@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from assay.model.facts import fact
 from assay.model.node import Node
 from assay.model.specs.policy_sections import AutomationLimits, count_allowed_out
+from assay.model.specs.trend_rules import WORN
 
 RackKey = tuple[str, str]
-WORN = 2
-"""A node with so many warnings of trends is worn."""
 RolloutKind = tuple[str, str]
 """Spec and pool of a node: the kinds that have canaries of their own."""
 
