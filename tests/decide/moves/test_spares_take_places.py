@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay.act.tickets.desired_tickets import TechnicianNotes, list_desired_tickets
 from assay.decide.moves.decide import decide
 from assay.decide.moves.replacements import find_swaps, judge_pools
 from assay.model.entries.node_entries import NodeReplacedEntry
@@ -208,3 +209,35 @@ def test_any_pool_opens_only_proven_spares_of_the_same_kind_and_never_too_many(
     assert find_swaps(replace(snapshot, nodes=tuple(nodes)), judge_pools(snapshot)).keys() == swaps.keys()
     opened = [one.node for one in decide(snapshot) if one.to_state == "production" and one.timing == "immediate"]
     assert standing.delivered + len(opened) <= max(delivered, standing.delivered)
+
+
+def prepare(paper, **traits):
+    """Return the tickets of what gets worse."""
+    situation = replace(paper.situation(), traits=traits)
+    tickets = list_desired_tickets(situation, (), {}, TechnicianNotes(catalog=paper.catalog))
+    return [ticket for ticket in tickets if ticket.key.startswith("incident/")]
+
+
+def test_what_gets_worse_is_prepared_for_with_the_nearest_spare(pool):
+    add_spare(pool, "n3")
+    add_spare(pool, "n4")
+    pool.fault("n2", "trend.heat", "gpu1")
+    (ticket,) = prepare(pool, n2=frozenset({("leaf", "l2")}), n4=frozenset({("leaf", "l2")}))
+    assert ticket.title == "Prepare for its failure: gpu1 of n2 (trend.heat)"
+    assert ticket.severity == "informational"
+    assert "have n4 ready to take the place of n2; nothing takes it out of service yet" in ticket.steps
+    assert [place.device for place in ticket.places] == ["n2", "n4"]
+
+
+def test_without_a_proven_spare_the_ticket_says_so(pool):
+    add_spare(pool, "n3", proven=False)
+    pool.fault("n2", "trend.heat", "gpu1")
+    (ticket,) = prepare(pool)
+    assert "no proven spare waits to take the place of n2" in ticket.steps
+    assert [place.device for place in ticket.places] == ["n2"]
+
+
+def test_a_node_that_does_not_serve_needs_no_preparation(pool):
+    leave(pool, "n2")
+    pool.fault("n2", "trend.heat", "gpu1")
+    assert prepare(pool) == []

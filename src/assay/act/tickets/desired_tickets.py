@@ -25,7 +25,7 @@ from assay.decide.moves.excused_failures import is_drift_explained
 from assay.decide.moves.held_answers import list_open_breakers
 from assay.decide.moves.proposals import FOREIGN_NOTE, find_respected_cordon, is_ordered_stay, list_disturbing_actions
 from assay.decide.moves.remedy_ladder import is_flapping
-from assay.decide.moves.replacements import judge_pools
+from assay.decide.moves.replacements import find_spare, judge_pools
 from assay.decide.moves.required_checks import describe_missing_burn_in, find_burn_in_of_stay, judge_state_requirements
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.rollout_history import Rollout
@@ -44,6 +44,7 @@ from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.technician_work import TechnicianInspection
+from assay.model.specs.trend_rules import TREND_CLASSES
 from assay.model.text.lists import fold_names, format_list
 from assay.model.ticket import Ticket, TicketPlace
 
@@ -418,7 +419,8 @@ def _incident_tickets(
     """Yield a ticket for each incident that the policy leaves to people, and each catastrophic one without an answer.
 
     The latter is told in every state, whatever the answer waits for: a limit, a breaker, a profile, a job, a drain. A
-    wrong cable has the fabric's own ticket, which names both ends. Drift that a rollout explains needs none.
+    wrong cable has the fabric's own ticket, which names both ends. Drift that a rollout explains needs none. What gets
+    worse in service is prepared for: its ticket names the spare that would take the node's place.
     """
     serves, pending = snapshot.policy_state_of(view).in_service, view.node_state.pending
     wait = view.node_state.note or (", ".join(pending.blockers) if pending else "") or "nothing is decided yet"
@@ -431,7 +433,9 @@ def _incident_tickets(
             and not is_drift_explained(snapshot, view, faults[symptom.id])
         ]
         is_told = any(not _is_answered(snapshot, view, fault) for fault in present)
+        is_worn = serves and incident.cause.fault_class.startswith(TREND_CLASSES)
         is_wanted = (is_told and not has_paperwork(snapshot, view)) or any(fault.id in causes for fault in present)
+        is_wanted |= is_worn
         if not present or not is_wanted or is_in_stay_ticket(snapshot, view, incident):
             continue
         texts = [describe_fault(fault, snapshot.policy.breaker.drift, view.latest) for fault in present]
@@ -445,6 +449,11 @@ def _incident_tickets(
         places = [_make_place(view, fault.subject, notes.names) for fault in present]
         far_ends = [notes.names.find_far_end(view.name, incident.work.part)] if notes.names else []
         still = [f"{view.name} still serves: {wait}"] if serves and is_told else []
+        spare = find_spare(snapshot, view) if is_worn else None
+        if is_worn:
+            ready = f"have {spare.name} ready" if spare else "no proven spare waits"
+            acts.append(f"{ready} to take the place of {view.name}; nothing takes it out of service yet")
+            places += [_make_place(spare)] if spare else []
         yield Ticket(
             **_make_identity(key_incident(incident)),
             title=notes.name_work(view, incident),

@@ -167,13 +167,26 @@ def find_swaps(snapshot: FleetSnapshot, standings: Mapping[str, PoolStanding]) -
         left = standing.wanted
         for absent in places:
             gone = views[absent.state.node] if absent else None
-            fitting = [view for view in ready if gone is None or _fits(snapshot, view, gone)]
-            if fitting and left:
-                spare = min(fitting, key=lambda view: (-_count_shared(snapshot, view, gone), view.name))
+            spare = _choose_nearest(snapshot, ready, gone)
+            if spare and left:
                 swaps[spare.name] = Swap(spare, absent, standing)
                 ready.remove(spare)
                 left -= 1
     return swaps
+
+
+def find_spare(snapshot: FleetSnapshot, node: NodeSnapshot) -> NodeSnapshot | None:
+    """Return the proven spare that would take a node's place, None without one."""
+    spare_state = snapshot.policy.spare_state
+    waiting = [view for view in snapshot.nodes if view.node_state.state == spare_state]
+    return _choose_nearest(snapshot, [view for view in waiting if _is_proven(snapshot, view)], node)
+
+
+def _choose_nearest(
+    snapshot: FleetSnapshot, ready: Iterable[NodeSnapshot], gone: NodeSnapshot | None
+) -> NodeSnapshot | None:
+    fitting = [view for view in ready if gone is None or _fits(snapshot, view, gone)]
+    return min(fitting, key=lambda view: (-_count_shared(snapshot, view, gone), view.name), default=None)
 
 
 def _is_proven(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
