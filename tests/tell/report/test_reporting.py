@@ -16,12 +16,15 @@ from urllib.request import urlopen
 
 import pytest
 
+from assay.decide.state.node_state import NodeState
 from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.ledger.store import Ledger
+from assay.model.entries.node_entries import NodeEnrolledEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import pack_object
+from assay.model.faults.fault_record import FaultRecord
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun, format_measurement
 from assay.model.ticket import Ticket
 from assay.tell.report.allure import (
@@ -132,6 +135,22 @@ def test_equal_causes_of_many_nodes_are_one_category_in_the_words_of_the_catalog
     labels = labels_of(allure_result(FLEET, holders[1], RUN.id))
     assert re.search(first["matchers"]["labels"]["incident"], labels["incident"][0])
     assert last["matchers"] == {"statuses": ["broken"]}
+
+
+def test_a_fault_that_logs_alone_told_is_a_failure_of_its_node_and_a_category(tmp_path):
+    words = ("hardware", "reboot", 1, RUN.at, RUN.at, "fell off the bus")
+    lost = FaultRecord("f", "gpu.xid.79", "h100-a/n0003/gpu4", "catastrophic", *words, marks={"kernel": "b:1"})
+    others: list[dict] = [{"severity": "informational"}, {"cleared_at": SECOND.at}, {"marks": {"check": "x"}}]
+    quiet = [replace(lost, **other) for other in others]
+    for faults, status, incident in (([lost, *quiet], "failed", "gpu.xid.79"), (quiet, "passed", "")):
+        states = {"n0003": NodeState("n0003", "h100-a", "production", "", "", "", "", faults=tuple(faults))}
+        results, holder = tmp_path / f"results-{status}", held(tmp_path / status, WELL)
+        counts = write_allure_results(results, FLEET, [holder], RUN.id, ReportAttachments(), states=states)
+        assert counts == {incident: 1}
+        (document,) = [json.loads(path.read_text()) for path in results.glob("*-result.json")]
+        assert document["status"] == status
+        assert ("logs: 1 of 1 failed" in steps_of(document)) == bool(incident)
+        assert labels_of(document).get("incident", [""]) == [incident]
 
 
 def test_the_message_counts_what_failed_and_names_it(tmp_path):
@@ -318,6 +337,27 @@ def test_a_judgement_of_the_same_evidence_stands_once_in_the_history_of_its_node
         build(tmp_path)
         trend, histories = read_allure(tmp_path)
         assert (len(trend), histories["n0003"]) == (number + 1, [])
+
+
+@needs_node
+def test_what_comes_and_goes_is_flaky_and_nothing_is_a_retry(tmp_path):
+    for hour, outcome in enumerate((FAILED, MENDED, FAILED)):
+        at = f"2026-11-21T{12 + hour}:00:00+00:00"
+        keep(tmp_path, replace(RUN, id=f"20261121T{12 + hour}0000.000-abcdef", at=at), replace(outcome, evidence_at=at))
+    build(tmp_path)
+    (result,) = [json.loads(path.read_text()) for path in (tmp_path / "allure/data/test-results").glob("*.json")]
+    assert (result["flaky"], result["retries"]) == (True, [])
+
+
+@needs_node
+def test_what_the_ledger_learnt_since_the_last_report_is_in_the_next_one(tmp_path):
+    keep(tmp_path, RUN, WELL)
+    page = build(tmp_path).allure
+    page.write_text("kept")
+    assert build(tmp_path).allure.read_text() == "kept", "nothing has changed"
+    with closing(record(tmp_path)) as ledger:
+        ledger.append(NodeEnrolledEntry("h100-a", "production", "n0003").make_entry("e", RUN.at, "n0003"))
+    assert build(tmp_path).allure.read_text() != "kept"
 
 
 def ms(at: str) -> int:

@@ -14,12 +14,13 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from assay.decide.state.node_state import NodeState
 from assay.model.evidence import OBJECT_SUFFIX, read_digest, unpack_object
 from assay.model.fleet import Fleet, allure_labels
 from assay.model.outcome import (
@@ -31,7 +32,8 @@ from assay.model.outcome import (
 )
 from assay.model.reading import format_value
 from assay.model.ticket import Ticket
-from assay.tell.report.failure_cards import find_incidents
+from assay.model.timestamps import parse_time
+from assay.tell.report.failure_cards import find_incidents, list_faults_of_logs
 from assay.tell.report.latest_outcomes import (
     FAILING,
     KNOWN,
@@ -45,6 +47,7 @@ from assay.tell.report.latest_outcomes import (
     HolderStatus,
     LatestOutcomes,
     ReportedRun,
+    StatusShape,
     suite_area,
 )
 from assay.tell.views.incident_groups import name_kind
@@ -56,7 +59,7 @@ ALLURE_STATUS = {FAILING: "failed", UNKNOWN: "broken", KNOWN: "skipped", ON_TRIA
 STATUS_PHRASES = {FAILING: "failed", UNKNOWN: "could not be judged", SKIPPED: "skipped"}
 MAX_NAMED_FAILURES = 5
 """Failures that a result's message names; its steps have all of them."""
-ALLURE_PAGE = "allure/index.html"
+ALLURE_PAGE, LOGS = "allure/index.html", "logs"
 MIN_POINTS, MAX_POINTS, MAX_POINT_RESULTS = 20, 200, 100_000
 """So many runs the trend has: as many as have the third number of results together, within the other two."""
 
@@ -122,14 +125,16 @@ def write_allure_results(
     run: str,
     attachments: ReportAttachments,
     tickets: Mapping[str, Mapping[str, Ticket]] = MappingProxyType({}),
+    states: Mapping[str, NodeState] = MappingProxyType({}),
 ) -> Counter[str]:
     """Write a result file for each holder, as of a run, with attachments; return how many have which incident.
 
-    `tickets` are the open ones of each node by id, to which its result leads.
+    `tickets` are the open ones of each node by id, to which its result leads. `states` are those of the nodes.
     """
     folder.mkdir(parents=True)
     incidents = Counter[str]()
-    for holder in holders:
+    for judged in holders:
+        holder = add_faults_of_logs(judged, states.get(judged.name))
         result = allure_result(fleet, holder, run, attachments)
         content = json.dumps(result | {"links": list(_list_links(fleet, holder.name, tickets.get(holder.name, {})))})
         (folder / f"{result_uuid(holder.name, run)}-result.json").write_text(content)
@@ -185,6 +190,33 @@ def count_judgements_once(points: Iterable[AllureJson], standing: Mapping[str, f
 def history_id(holder: str) -> str:
     """Return the name by which Allure finds a holder in the points: it makes it of the case and its parameters."""
     return f"{_md5(_md5(holder))}.{_md5(f'node:{holder}')}"
+
+
+def add_faults_of_logs(holder: HolderStatus, state: NodeState | None) -> HolderStatus:
+    """Return the holder with the open faults that logs told, as failures in an area of their own: no check finds them.
+
+    Without them, a node whose GPU fell off the bus since its last check would be one that passed.
+    """
+    faults = list_faults_of_logs(state)
+    if not faults:
+        return holder
+    failures = [
+        AbnormalOutcome(
+            check=f"{LOGS}::{fault.fault_class}",
+            subject=fault.subject,
+            status=FAILING,
+            reason=fault.detail,
+            known="",
+            measured=parse_time(fault.last_seen).timestamp(),
+            run=holder.run,
+            fault=fault.fault_class,
+        )
+        for fault in faults
+    ]
+    areas, totals, phases = holder.shape
+    totals = Counter(totals) + Counter({FAILING: len(failures)})
+    shape = StatusShape((*areas, AreaCounts(LOGS, ((FAILING, len(failures)),))), totals, phases)
+    return replace(holder, shape=shape, micros=(*holder.micros, 0), abnormal=[*failures, *holder.abnormal])
 
 
 def find_incident(fleet: Fleet, holder: HolderStatus) -> str:

@@ -11,6 +11,7 @@ from assay.decide.faults.incidents import Symptom, group_symptoms, make_symptom
 from assay.decide.moves.circuit_breaker import describe_shared_traits
 from assay.decide.state.fleet_snapshot import NodeTraits
 from assay.decide.state.node_state import NodeState
+from assay.model.faults.fault_record import FaultRecord
 from assay.model.fleet import Fleet
 from assay.model.page import format_quantity
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -64,8 +65,7 @@ def find_incidents(
         for outcome in holder.abnormal
         if outcome.status == FAILING and (outcome.check, outcome.subject) not in left_out
     ]
-    of_logs = [fault for fault in (state.faults if state else ()) if fault.is_open and {*fault.marks} - {"check"}]
-    symptoms += [make_symptom(fault) for fault in of_logs if fault.severity != "informational"]
+    symptoms += map(make_symptom, list_faults_of_logs(state))
     relations = catalog.fault_relations if catalog else UNRELATED
     groups = group_symptoms(relations, symptoms)
     parts = {cause.fault_class: cause.named_part for cause, *_ in groups if cause.named_part}
@@ -73,6 +73,12 @@ def find_incidents(
     for group in groups:  # several checks of a class judge one part, or the node for it
         by_cause[group[0].fault_class, group[0].named_part or parts.get(group[0].fault_class, "")] += group
     return [IncidentMember(holder.name, tuple(group)) for group in by_cause.values()]
+
+
+def list_faults_of_logs(state: NodeState | None) -> list[FaultRecord]:
+    """Return the open faults of a node, by its logs, that are more than information."""
+    faults = [fault for fault in (state.faults if state else ()) if fault.is_open and {*fault.marks} - {"check"}]
+    return [fault for fault in faults if fault.severity != "informational"]
 
 
 def make_incident_cards(

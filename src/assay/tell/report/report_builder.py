@@ -22,6 +22,7 @@ import assay
 from assay.act.loop.snapshot import FaultWaveTraits
 from assay.act.tickets.ticket_diff import TICKETS
 from assay.decide.state.node_projection import NODE_STATES
+from assay.decide.state.node_state import NodeState
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -101,9 +102,9 @@ def build_reports(
 ) -> ReportPages:
     """Build `reports/index.html` and `allure` of what stands by the ledger; return their pages.
 
-    `evidence` is the folder of the evidence store, which holds artefacts of failures. If there is a run since the last
-    report, Allure's pages are made again. The overview shows what changed within `window_s` seconds before the newest
-    run, and its week beside the one before. Failures that the `rollout` explains are counted apart.
+    `evidence` is the folder of the evidence store, which holds artefacts of failures. If the ledger has grown since the
+    last report, Allure's pages are made again. The overview shows what changed within `window_s` seconds before the
+    newest run, and its week beside the one before. Failures that the `rollout` explains are counted apart.
     Raises AssayError; the overview is written even where Allure is not installed.
     """
     if ledger is None or not ledger.outcomes_head():
@@ -121,8 +122,12 @@ def build_reports(
         overview = build_overview(fleet, latest, window_s, rollout, states, traits, tickets, now)
         unread += latest.unread
         pages.overview.write_text(render_overview(overview, links, in_lab=fleet.is_lab))
-        if newest.run not in (points := read_points(reports / ALLURE_HISTORY)) or not pages.allure.exists():
-            _generate_allure(fleet, reports, evidence, latest, points, list_open_tickets(tickets))
+        made_of = reports / "allure" / "made-of"
+        entries = f"entry {ledger.head()}, outcomes {ledger.outcomes_head()}"
+        if not made_of.exists() or made_of.read_text() != entries:
+            points = read_points(reports / ALLURE_HISTORY)
+            _generate_allure(fleet, reports, evidence, latest, points, list_open_tickets(tickets), states)
+            made_of.write_text(entries)
     return pages
 
 
@@ -142,6 +147,7 @@ def _generate_allure(
     latest: LatestOutcomes,
     known: Mapping[str, dict[str, Any]],
     tickets: Mapping[str, Mapping[str, Ticket]],
+    states: Mapping[str, NodeState],
 ) -> None:
     """Write Allure's pages, and the history that they show: a point for each run but the newest. Raises AssayError."""
     tools = AllureTools.require_installed(fleet.root)
@@ -151,7 +157,7 @@ def _generate_allure(
     with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
         home, run = Path(scratch), runs[-1].run
         attachments = ReportAttachments((reports / "artefacts", evidence / "objects"))
-        incidents = write_allure_results(home / "results", fleet, holders, run, attachments, tickets)
+        incidents = write_allure_results(home / "results", fleet, holders, run, attachments, tickets, states)
         earlier = (point for point in points if point["uuid"] != run)
         once = count_judgements_once(earlier, {holder.name: holder.measured for holder in holders})
         _write_points(home / ALLURE_HISTORY, once)
