@@ -18,7 +18,7 @@ from pathlib import Path
 from assay.ledger.history.append import append_run
 from assay.ledger.history.flaky import query_flaky_checks
 from assay.ledger.history.parquet_files import HISTORY_TABLES, history_folder
-from assay.ledger.history.queries import OutcomeHistory, OutcomeQuery, query_pool_rates, query_turns
+from assay.ledger.history.queries import OutcomeHistory, OutcomeQuery, query_turns
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.clock import SystemClock
 from assay.model.outcome import Measurement, Outcome, SuiteRun
@@ -102,7 +102,7 @@ def _measure_queries(reports: Path) -> Figure:
     queries: dict[str, Query] = {
         "figure": lambda history: query_turns(history, node, days=DAYS),
         "flapping_s": lambda history: query_flaky_checks(history, node, days=DAYS),
-        "all_pools_30_days_s": lambda history: query_pool_rates(history, days=30),
+        "all_nodes_30_days_s": lambda history: query_flaky_checks(history, days=30),
     }
     taken = {name: min(_seconds(reports, query) for _ in range(TIMES)) for name, query in queries.items()}
     what = f"history of one node: {DAYS} days, {RUNS} runs of {NODES * CHECKS:,} outcomes"

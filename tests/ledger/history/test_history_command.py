@@ -98,13 +98,15 @@ def test_machines_get_one_document(ask, past) -> None:
     assert told["flapping"] == []
 
 
-def test_without_a_node_pools_are_told_day_by_day(ask, past) -> None:
-    lines = ask("--outcomes", "--days", "2").splitlines()
-    assert lines[0].split() == ["2026-11-19", "h100-a", "33.33", "%", "1", "run,", "1", "passed,", "2", "failed"]
-    assert lines[2].split() == ["2026-11-21", "h100-a", "100", "%", "1", "run,", "3", "passed"]
+def test_without_a_node_the_flaky_checks_of_the_fleet_are_listed(ask, past) -> None:
+    assert ask("--outcomes") == (
+        "flaky h100-a/n0003/gpu0  production/test_gpu.py::test_gpu_temperature  "
+        "changed 4 times in the last 5 outcomes, last pass\n"
+    )
     told = json.loads(ask("--outcomes", "--format", "json"))
-    assert [one["day"] for one in told["pools"]][-1] == "2026-11-21"
     assert [one["check"].rpartition("::")[2] for one in told["flapping"]] == ["test_gpu_temperature"]
+    assert ask("--outcomes", "--days", "1") == "no check was flaky in the last 1 day\n"
+    assert ask("--outcomes", "--check", "x") == "nothing was judged in the last 90 days by checks such as x\n"
 
 
 def test_a_node_that_was_not_judged_is_said_and_one_that_does_not_exist_refused(ask, fleet) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from assay.ledger.history.flaky import WINDOW_RUNS, query_flaky_checks
-from assay.ledger.history.queries import OutcomeQuery, query_pool_rates, query_turns
+from assay.ledger.history.queries import OutcomeQuery, query_turns
 from tests.ledger.history.recorded_history import query_outcomes
 
 OTHER = "suites/production/test_nic.py::test_link"
@@ -96,27 +96,3 @@ def test_flapping_is_of_the_last_judgements_only(reports, said) -> None:
     a_past(reports, said, "pass", "fail", "pass", "fail", *["pass"] * (WINDOW_RUNS - 2))
     with reports.asked() as history:
         assert query_flaky_checks(history) == []
-
-
-def test_pools_are_told_day_by_day_by_what_decides(reports, said) -> None:
-    reports.kept([said(), said("fail", node="n2")], timedelta(days=1))
-    reports.kept(
-        [
-            said(),
-            said("fail", node="n2", known="issue 7"),
-            said("fail", node="n3", observed=True),
-            said("error", node="n4"),
-            said("skip", node="n5"),
-        ]
-    )
-    with reports.asked() as history:
-        before, today = query_pool_rates(history)
-    assert (before.day, before.pool, before.runs, before.success) == ("2026-11-20", "h100-a", 1, 0.5)
-    assert (today.passed, today.failed, today.known, today.errors, today.skipped) == (1, 0, 1, 1, 1)
-    assert today.success == 0.5
-
-
-def test_a_pool_in_which_nothing_was_decided_has_no_rate(reports, said) -> None:
-    reports.kept([said("skip")])
-    with reports.asked() as history:
-        assert [one.success for one in query_pool_rates(history)] == [None]

@@ -132,7 +132,7 @@ Node = Annotated[
     typer.Argument(
         metavar="NODE",
         autocompletion=complete_nodes,
-        help="The node. With --outcomes it is optional: all pools then.",
+        help="The node. With --outcomes it is optional: all nodes then.",
         show_default=False,
     ),
 ]
@@ -189,13 +189,13 @@ def history(
         if node:
             history_outcomes.show_node_outcomes(workspace, node, days, check, form)
         else:
-            history_outcomes.show_pool_rates(workspace, days, check, form)
+            history_outcomes.show_flaky_checks(workspace, days, check, form)
     elif serial:
         show_part_history(workspace, serial, form)
     elif node:
         _show_node(workspace, node, moves, form)
     else:
-        raise AssayError("no node is given", fix="give one; for the whole fleet: assay history --outcomes")
+        raise AssayError("no node is given", fix="give one; for flaky checks of the fleet: assay history --outcomes")
 
 
 def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:

@@ -1,4 +1,4 @@
-"""The answers of `assay history --outcomes`: what all runs found on a node or in the pools."""
+"""The answers of `assay history --outcomes`: what all runs found on a node, and which checks of the fleet are flaky."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ from assay.ledger.history.parquet_files import history_folder
 from assay.ledger.history.queries import (
     OutcomeHistory,
     OutcomeQuery,
-    PoolDayRate,
     VerdictTurn,
     query_extent,
-    query_pool_rates,
     query_turns,
 )
 from assay.model.errors import AssayError
 from assay.model.facts import extend, fact
 from assay.model.outcome import CheckVerdict, read_whole
-from assay.model.text.lists import format_count, format_percent
+from assay.model.text.lists import format_count
 from assay.model.timestamps import format_duration, format_minute, parse_time
 from assay.validate.results.outcome_lines import SUBJECT_WIDTH, shorten_check, verdict_word
 
@@ -61,13 +59,11 @@ class NodeOutcomesAnswer:
 
 
 @fact
-class PoolRatesAnswer:
-    """The success rate of each pool by day, and the checks that are flakiest."""
+class FlakyChecksAnswer:
+    """The flaky checks of the fleet."""
 
     days: int
     """How many days were looked at, besides today."""
-    pools: list[PoolDayRate]
-    """The pools by day, oldest first."""
     flapping: list[FlakyCheck]
     """The flaky checks, those that turned most often first."""
 
@@ -97,18 +93,17 @@ def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, f
     typer.echo(f"{node}: {judged}; at last {', '.join(failed) or 'nothing failed'}")
 
 
-def show_pool_rates(workspace: Workspace, days: int, check: str, form: str) -> None:
-    """Print the success rate of each pool by day, and the checks that are flakiest."""
+def show_flaky_checks(workspace: Workspace, days: int, check: str, form: str) -> None:
+    """Print the checks of the fleet that are flaky."""
     query = OutcomeQuery(pattern=check)
     with _open_history(workspace) as history:
-        rates, flaky = query_pool_rates(history, query, days=days), query_flaky_checks(history, query, days=days)
+        flaky, extent = query_flaky_checks(history, query, days=days), query_extent(history, query, days=days)
     if form == "json":
-        print_answer(PoolRatesAnswer(days, rates, flaky), form, ())
+        print_answer(FlakyChecksAnswer(days, flaky), form, ())
         return
-    if not rates:
-        typer.echo(f"nothing was judged in the last {format_count(days, 'day')}{_check_suffix(check)}")
-    _print_block(map(_format_rate, rates))
-    _print_block(_format_flaky(flaky))
+    answer = "no check was flaky" if extent.runs else "nothing was judged"
+    none = f"{answer} in the last {format_count(days, 'day')}{_check_suffix(check)}"
+    typer.echo("\n".join(_format_flaky(flaky)) or none)
 
 
 def _open_history(workspace: Workspace) -> OutcomeHistory:
@@ -168,16 +163,3 @@ def _format_flaky(checks: Sequence[FlakyCheck]) -> Iterator[str]:
         yield f"{typer.style('flaky', fg='yellow')} {_format_subject_and_check(group)}  {changes}"
     if len(groups) > MAX_FLAKY_SHOWN:
         yield f"… and {len(groups) - MAX_FLAKY_SHOWN} more; `--check` limits the checks"
-
-
-def _format_rate(rate: PoolDayRate) -> str:
-    success = "no verdict" if rate.success is None else f"{format_percent(rate.success):>8}"
-    counts = {
-        "passed": rate.passed,
-        "failed": rate.failed,
-        "known": rate.known,
-        "not judged": rate.errors,
-        "skipped": rate.skipped,
-    }
-    parts = [f"{count} {text}" for text, count in counts.items() if count]
-    return f"{rate.day}  {rate.pool:<{SUBJECT_WIDTH}} {success}  {format_count(rate.runs, 'run')}, {', '.join(parts)}"

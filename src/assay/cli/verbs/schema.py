@@ -115,7 +115,7 @@ ANSWERS: dict[str, Answer] = {
         ("", "assay.cli.verbs.history:NodeHistoryAnswer"),
         ("with --serial", "assay.cli.verbs.history:PartHistoryAnswer"),
         ("with --outcomes, for a node", "assay.cli.verbs.history_outcomes:NodeOutcomesAnswer"),
-        ("with --outcomes, for the pools", "assay.cli.verbs.history_outcomes:PoolRatesAnswer"),
+        ("with --outcomes, without a node", "assay.cli.verbs.history_outcomes:FlakyChecksAnswer"),
     ),
     "reconcile": (
         AnswerForm("assay.cli.verbs.reconcile:ReconcileAnswer", "with --once"),

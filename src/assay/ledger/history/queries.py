@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from assay.ledger.history import parquet_files
 from assay.ledger.history.parquet_files import MAX_TRIES, OUTCOMES_TABLE, DamagedFilesError, connect_duckdb, is_readable
 from assay.model.errors import AssayError
-from assay.model.facts import fact
 from assay.model.outcome import CheckVerdict
 
 if TYPE_CHECKING:
@@ -187,46 +186,3 @@ FROM (
 )
 WHERE verdict <> coalesce(was, 'pass') ORDER BY run, subject, check_
 """
-
-
-_RATES = """
-SELECT day::DATE, pool, count(DISTINCT run), count_if(verdict = 'pass'), count_if(verdict = 'fail' AND known = ''),
-  count_if(verdict = 'fail' AND known <> ''), count_if(verdict = 'error'), count_if(verdict = 'skip')
-FROM among($files, $nodes, $subjects, $checks, $pattern) WHERE NOT observed GROUP BY ALL ORDER BY ALL
-"""
-
-
-@fact
-class PoolDayRate:
-    """The outcomes of a pool on a day, without checks at stage observe."""
-
-    day: str
-    """The day in UTC, as YYYY-MM-DD."""
-    pool: str
-    """The pool, or rack or fabric, as the first part of a subject."""
-    runs: int
-    """How many runs there were."""
-    passed: int
-    """How many checks passed."""
-    failed: int
-    """How many checks failed and nothing excuses it."""
-    known: int
-    """How many failures a known issue excuses."""
-    errors: int
-    """How many checks could not be judged."""
-    skipped: int
-    """How many checks were skipped."""
-    success: float | None
-    """Passes as a share of passes, failures and errors, from 0 to 1; null if there are none."""
-
-
-def query_pool_rates(
-    history: OutcomeHistory, query: OutcomeQuery = ALL_OUTCOMES, *, days: int = 30
-) -> list[PoolDayRate]:
-    """Return the pools' outcomes by day, oldest first."""
-    rates = []
-    for day, pool, runs, passed, failed, known, errors, skipped in history.fetch(_RATES, query, days=days):
-        total = passed + failed + errors
-        success = passed / total if total else None
-        rates.append(PoolDayRate(str(day), pool, runs, passed, failed, known, errors, skipped, success))
-    return rates
