@@ -63,3 +63,24 @@ def test_no_color_holds_in_a_terminal(tmp_path: Path) -> None:
     ledger.close()
     assert "\x1b[" in run_in_terminal(tmp_path, NO_COLOR="")
     assert "\x1b[" not in run_in_terminal(tmp_path, NO_COLOR="1")
+
+
+LISTS = "from assay.cli.context_line import print_answer; print_answer({}, 'text', ['\x07line'] * 30)"
+
+
+@pytest.mark.parametrize(("shown", "pages"), [("20", True), ("40", False)])
+def test_a_long_list_is_paged_in_a_terminal(shown: str, pages: bool) -> None:
+    ours, theirs = pty.openpty()
+    environment = {"TERM": "xterm", "LINES": shown, "COLUMNS": "80", "PAGER": "sed s/^/paged:/"}
+    command = [sys.executable, "-c", LISTS]
+    subprocess.run(command, stdin=theirs, stdout=theirs, env=os.environ | environment, check=True)
+    os.close(theirs)
+    lines = os.read(ours, 65536).decode().splitlines()
+    os.close(ours)
+    assert {line.startswith("paged:") for line in lines} == {pages}
+    assert not pages or lines == ["paged:\\u0007line"] * 30, "what a machine said is escaped before the pager has it"
+
+
+def test_a_pipe_and_a_program_get_a_long_list_as_it_is() -> None:
+    ended = subprocess.run([sys.executable, "-c", LISTS], stdout=subprocess.PIPE, text=True, check=True)
+    assert len(ended.stdout.splitlines()) == 30

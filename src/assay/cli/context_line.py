@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import shutil
 import sys
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -11,7 +13,7 @@ from typing import Any
 
 from assay.declare.home import Home
 from assay.model.facts import to_json
-from assay.model.text.safe_text import escape_line
+from assay.model.text.safe_text import escape_all_but_styles, escape_line
 
 CHOSEN: ContextVar[Home | None] = ContextVar("the home that this command works on", default=None)
 MEANING = {"fleet": "real machines", "lab": "virtual machines only"}
@@ -40,6 +42,12 @@ def format_answer(document: Any, **how: Any) -> str:
 
 
 def print_answer(document: Any, form: str, lines: Iterable[str]) -> None:
-    """Print an answer: as JSON, or its lines for people."""
+    """Print an answer: as JSON, or its lines for people, by their pager if they are more than a terminal shows."""
     text = format_answer(document, indent=1, ensure_ascii=False) if form == "json" else "\n".join(lines)
-    print(text)  # noqa: T201 — the answer
+    if form != "json" and sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines:
+        import pydoc
+
+        os.environ.setdefault("LESS", "FRX")  # colours pass, and what was shown stays, as with git
+        pydoc.pager(escape_all_but_styles(text))
+    else:
+        print(text)  # noqa: T201 — the answer
