@@ -183,12 +183,12 @@ class PartSearch:
         judged[measured.rows[judged_now]] = True
         if measured.name == LOST_READINGS:
             return
-        grid = measured.recent
-        is_here = (grid.segment[:, grid.find(self.today)] >= 0) & np.isfinite(grid.values).any(axis=1)
-        last = np.isfinite(grid.values[:, grid.window(self.today, RECENT_DAYS - 1, 0)]).sum(axis=1)
+        grid, known = measured.recent, np.isfinite(measured.recent.values)
+        is_here = (grid.segment[:, grid.find(self.today)] >= 0) & known.any(axis=1)
+        last = known[:, grid.window(self.today, RECENT_DAYS - 1, 0)].sum(axis=1)
         columns = grid.window(self.today, OWN_FROM, OWN_TO)
-        own = (np.isfinite(grid.values[:, columns]) & grid.holds(self.today, columns)).sum(axis=1)
-        silent = ~judged_now & is_here & (last < LEAST_RECENT)
+        own = (known[:, columns] & grid.holds(self.today, columns)).sum(axis=1)
+        silent = ~judged_now & is_here & (last < LEAST_RECENT) & (known.sum(axis=1) > last)  # else it has just begun
         lonely = ~judged_now & is_here & ~silent & (own >= LEAST_OWN)
         reasons = {
             "judged": judged_now,
