@@ -102,11 +102,13 @@ class MachineIdentity:
     def list_contradictions(self, known: MachineIdentity) -> list[str]:
         """Return who tells of another machine than the known one: `bmc`, `dmi`, `gpu`. The unknown contradicts nothing.
 
-        A GPU that is gone is a fault of the same machine; one that was never in it is not.
+        A GPU that is gone is a fault of the same machine; one that was never in it is not, except beside all that are
+        known: it was gone when these were first read.
         """
         wrong = [source for source, serial in self.serials.items() if not is_same_serial(serial, known.serial)]
         names = [{gpu[kind] for gpu in known.gpus} - {""} for kind in (0, 1)]
-        if any(names[kind] and gpu[kind] and gpu[kind] not in names[kind] for gpu in self.gpus for kind in (0, 1)):
+        foreign = (names[kind] and gpu[kind] and gpu[kind] not in names[kind] for gpu in self.gpus for kind in (0, 1))
+        if not {*known.gpus} <= {*self.gpus} and any(foreign):
             wrong.append("gpu")
         return wrong
 

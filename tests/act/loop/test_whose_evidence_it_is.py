@@ -129,6 +129,13 @@ def test_a_gpu_that_was_never_there_is_another_machine_only_where_passes_lead_in
     assert FleetSnapshotCache(site.desk).node_states()[NODE].gpus["gpu1"] == ("9990000001", "GPU-9990000001")
 
 
+def test_a_gpu_that_was_gone_when_the_others_were_first_read_is_no_other_machine(site: Site) -> None:
+    assert look(site, gpus=("", GPUS[1])).stranger == ""
+    assert look(site).stranger == "", "a restart brought it back"
+    assert (faults(site), moves(site)) == ([], [])
+    assert "9990000001" in look(site, gpus=("9990000001", GPUS[1])).stranger, "from now on it is known"
+
+
 def test_the_same_serial_number_with_another_uuid_is_another_gpu(site: Site) -> None:
     look(site)
     channels = tell()
@@ -303,7 +310,8 @@ def test_evidence_is_of_nobody_exactly_if_something_in_it_is_of_another_machine(
 ) -> None:
     known = MachineIdentity({"inventory": OWN}, tuple((gpu, f"GPU-{gpu}") for gpu in GPUS))
     evidence = EvidenceDocument(NODE, START, tell(bmc, dmi, tuple(gpus)))
-    expected = STRANGER in (bmc, dmi) or "9990000001" in gpus
+    is_added = "9990000001" in gpus and {*GPUS} <= {*gpus}  # beside all that are known: it was gone before
+    expected = STRANGER in (bmc, dmi) or ("9990000001" in gpus and not is_added)
     assert bool(evidence.find_stranger(OWN, known.gpus)) == expected
     marked = replace(evidence, stranger=evidence.find_stranger(OWN, known.gpus))
     assert EvidenceDocument.from_json(marked.as_json()) == marked
