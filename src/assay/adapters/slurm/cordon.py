@@ -135,9 +135,8 @@ def make_rank_orders(nodes: Mapping[str, SlurmNode], is_last: Mapping[str, bool]
 def find_misranked(nodes: Mapping[str, SlurmNode], is_last: Mapping[str, bool]) -> dict[str, str]:
     """Return which nodes have another weight than this asks for, and which."""
     weights = {name: nodes[name].weight if name in nodes else None for name in is_last}
-    told = {name: UNKNOWN_NODE if weight is None else f"its weight is {weight}" for name, weight in weights.items()}
     return {
-        name: told[name]
+        name: UNKNOWN_NODE if weight is None else f"its weight is {weight}"
         for name, weight in weights.items()
         if weight is None or (weight >= LAST_WEIGHT) != is_last[name]
     }

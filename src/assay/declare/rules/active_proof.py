@@ -172,10 +172,10 @@ def unheld_step(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     specs = draft.specs_of_model(NodeSpec)
     for burn_in in draft.specs_of_model(BurnIn).values():
         for name, kinds in draft.parts_by_spec.items():
-            _, why = burn_in.measure_swing(specs[name].limits)
-            if why and any(host and burn_in.applies_to(name, parts) for parts, host in kinds.items()):
+            _, problem = burn_in.measure_swing(specs[name].limits)
+            if problem and any(host and burn_in.applies_to(name, parts) for parts, host in kinds.items()):
                 place = draft.find_position(f"BurnIn/{burn_in.name}", "step_kw")
-                yield RuleFinding(place, f"{name}: {why}", "raise step_kw, give the limit, or take step_kw out")
+                yield RuleFinding(place, f"{name}: {problem}", "raise step_kw, give the limit, or take step_kw out")
 
 
 @rule("ASY0316", "a state whose load takes longer than its deadline")

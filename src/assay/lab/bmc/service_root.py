@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from assay.lab.bmc import chassis, computer_system, firmware_flash, services
+from assay.lab.bmc.authentication import ROLES
 from assay.lab.bmc.odata_responses import COMMON_HEADERS, MAX_LEVELS
 from assay.lab.bmc.resource_tree import (
     REDFISH_ROOT,
@@ -175,7 +176,7 @@ COLLECTIONS: dict[str, tuple[str, str, Callable[[ResourceView], Iterable[object]
     services.SUBSCRIPTIONS: ("EventDestination", "Subscriptions", lambda view: view.state.get("subscriptions", {})),
     services.SESSIONS: ("Session", "Sessions", lambda view: view.logins.live_sessions()),
     services.ACCOUNTS: ("ManagerAccount", "Accounts", lambda view: view.logins.accounts),
-    services.ALL_ROLES: ("Role", "Roles", lambda _: services.ROLES),
+    services.ALL_ROLES: ("Role", "Roles", lambda _: ROLES),
 }
 """Collections by path: their schema, their name, and the ids of their members."""
 

@@ -364,9 +364,9 @@ def list_power_groups(fleet: Fleet, site: str, spec: BurnIn) -> list[list[str]]:
     for name in sorted(together):
         left_kw = 0.0
         for number, node in enumerate(sorted(together[name], key=lambda each: (each.rack, each.name))):
-            swing_kw, why = spec.measure_swing(fleet.spec_of(node.name).limits)
-            if why:
-                raise AssayError(f"{node.spec}: {why}", fix=f"raise step_kw of the BurnIn {spec.name}, or take it out")
+            swing_kw, lack = spec.measure_swing(fleet.spec_of(node.name).limits)
+            if lack:
+                raise AssayError(f"{node.spec}: {lack}", fix=f"raise step_kw of the BurnIn {spec.name}, or take it out")
             if not number or swing_kw > left_kw:
                 groups.append([])
                 left_kw = spec.step_kw or math.inf
