@@ -77,7 +77,6 @@ NOT_COUNTED = {
             "specs learn",
             "tickets done",
             "tickets preview",
-            "rma",
             "move",
             "certify",
             "approve",

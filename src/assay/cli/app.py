@@ -103,7 +103,6 @@ VERBS = {
     "schedules": Verb("assay.cli.verbs.schedules", OPERATE, "Show scheduled jobs, or run the due ones."),
     "metrics": Verb("assay.cli.verbs.serve", OPERATE, "Print the metrics of fleet and controller for Prometheus."),
     "tickets": Verb("assay.cli.verbs.tickets", OPERATE, "Show the open work for technicians."),
-    "rma": Verb("assay.cli.verbs.rma", OPERATE, "Rebuild the RMA dossier of a node, with new photos."),
     "ledger": Verb("assay.cli.verbs.ledger", OPERATE, "Verify the hash chains of the ledger, and seal it outside."),
     "hold": Verb("assay.cli.verbs.orders", ORDERS, "Hold a node: automation observes it but does not act."),
     "release": Verb("assay.cli.verbs.orders", ORDERS, "End a hold."),

@@ -192,11 +192,6 @@ class Fleet:
         declared = {phase for check in checks for phase in check.phases}
         return [*DEFAULT_PHASES, *sorted(declared - set(DEFAULT_PHASES))]
 
-    @property
-    def required_photos(self) -> dict[str, str]:
-        """The photos that the dossier of a returned node needs: name → what must be visible."""
-        return {name: visible for lists in self.checklists.values() for name, visible in lists.photos.items()}
-
     def spec_of(self, node: str) -> NodeSpec:
         """Return the NodeSpec of a node; of one without a BMC, without what only a BMC reads or brings."""
         declared = self.nodes[node]

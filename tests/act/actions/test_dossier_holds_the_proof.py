@@ -21,11 +21,9 @@ from assay.act.remedies.dossier_build import (
     MANIFEST_NAME,
     build_zip,
     locate_dossier,
-    locate_photo_folder,
     read_dossier,
     read_zip,
 )
-from assay.act.remedies.dossier_content import read_photos
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.sightings import map_parts_by_pci
@@ -40,7 +38,6 @@ NODE, AT = "n0012", datetime(2026, 10, 1, 9, tzinfo=UTC)
 CHECK, GPU = "suites/x.py::test_y", f"h100-a/{NODE}/gpu0"
 FAULT = {"fault": "f1", "class": "gpu.xid.79", "subject": GPU, "severity": "catastrophic", "blame": "hardware"}
 SEEN = {"count": 3, "first_seen": AT.isoformat(), "last_seen": AT.isoformat(), "detail": "<b>fell off</b>"}
-JPEG = b"\xff\xd8\xff\xe0 a photo"
 
 
 def at(hours: int) -> str:
@@ -125,28 +122,6 @@ def test_made_again_after_more_has_happened_it_is_the_same_to_the_byte(asked):
     locate_dossier(context.reports, NODE, intent.effect).unlink()
     dossier.run(context, intent)
     assert locate_dossier(context.reports, NODE, intent.effect).read_bytes() == first
-
-
-def test_photos_that_are_put_into_its_folder_are_taken_up_and_nothing_else_is(asked, tmp_path):
-    context, intent, _, _ = asked
-    folder = locate_photo_folder(context.reports, NODE, intent.effect)
-    folder.mkdir(parents=True, exist_ok=True)
-    (tmp_path / "key").write_text("secret")
-    (folder / "label.jpg").write_bytes(JPEG)
-    (folder / "fault-2.PNG").write_bytes(b"\x89PNG\r\n\x1a\n picture")
-    (folder / "notes.jpg").write_text("no photo at all")
-    (folder / "front.jpg").symlink_to(tmp_path / "key")
-    (folder / "run.sh").write_text("rm")
-    dossier.run(context, intent)
-    found = members(context, intent)
-    assert [name for name in found if name.startswith("photos/")] == ["photos/fault-2.PNG", "photos/label.jpg"]
-    assert found["photos/label.jpg"] == JPEG
-    assert set(read_photos(folder).rejected) == {"notes.jpg", "front.jpg", "run.sh"}
-    page = found["index.html"].decode()
-    assert 'href="photos/label.jpg"' in page
-    assert page.count("missing</span>") == len(context.fleet.required_photos) - 2
-    for name in found:
-        (folder / name.removeprefix("photos/")).unlink(missing_ok=True)
 
 
 def test_no_secret_that_came_to_be_known_is_in_it(asked):

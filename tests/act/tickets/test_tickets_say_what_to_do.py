@@ -110,16 +110,15 @@ def test_a_title_is_the_act_of_its_state(desk):
     moved(desk.ledger, "n0002", "triage", "rma", 2)
     (one,) = [one for one in tickets(desk, "n0002") if not one.closed_at]
     assert one.ticket.title.startswith("Send it back: n0002 (rma), because of gpu.xid.79 on gpu1")
-    assert one.ticket.steps.startswith("Take the photos"), "nobody reseats what goes back"
+    assert one.ticket.steps.startswith("Photograph the label"), "nobody reseats what goes back"
 
 
-def test_what_goes_back_has_its_dossier_and_the_folder_for_photos_on_the_ticket(desk, ann):
+def test_what_goes_back_has_its_dossier_on_the_ticket(desk, ann):
     moved(desk.ledger, "n0002", "triage", "rma", 1)
     (one,) = [one for one in tickets(desk, "n0002") if "(rma)" in one.ticket.title]
-    archive, photos = (line.partition("  ")[0] for line in one.ticket.files.splitlines())
+    archive = one.ticket.files.partition("  ")[0]
     assert archive.startswith("reports/rma/n0002-")
     assert archive.endswith(".zip")
-    assert photos == archive.replace(".zip", ".photos")
     assert archive in ann.types("tickets")
     assert archive in format_ticket_markdown(one)
 

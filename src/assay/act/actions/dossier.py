@@ -1,8 +1,7 @@
 """The action `dossier`: writes an archive with all that a vendor asks about a returned node. Reading it proves it.
 
 `reports/rma/NODE-EFFECT.zip` holds a page, the serial numbers of all parts, firmware, faults, the failing checks before
-and after each repair, the judged evidence, and the photos from `NODE-EFFECT.photos/`. The intent fixes what it is
-about: built again, it is the same.
+and after each repair, and the judged evidence. The intent fixes what it is about: built again, it is the same.
 """
 
 from __future__ import annotations

@@ -11,20 +11,16 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from assay.act.actions.action import ActionContext, EffectIntent
 from assay.act.remedies.dossier_content import (
-    PHOTOS_KIND,
     DossierJson,
-    DossierPhotos,
     build_dossier_content,
-    list_photos,
     read_dossier_evidence,
     read_dossier_facts,
-    read_photos,
 )
 from assay.adapters.bmc.session import read_bmc_credentials
 from assay.declare.secret_detection import register_environment_secrets
@@ -48,7 +44,6 @@ UNREADABLE_ZIP_ERRORS = (
     RuntimeError,
 )
 """What zipfile raises for a damaged archive."""
-COMPRESSED_SUFFIXES = (".jpg", ".jpeg", ".png", ".heic", ".webp")
 
 
 def build_zip(members: Mapping[str, bytes]) -> bytes:
@@ -58,8 +53,7 @@ def build_zip(members: Mapping[str, bytes]) -> bytes:
         for name, content in {**members, MANIFEST_NAME: format_manifest(members)}.items():
             info = zipfile.ZipInfo(name, _ZIP_EPOCH)
             info.create_system, info.external_attr = _UNIX, _REGULAR_FILE_MODE
-            is_compressed = name.lower().endswith(COMPRESSED_SUFFIXES)
-            info.compress_type = zipfile.ZIP_STORED if is_compressed else zipfile.ZIP_DEFLATED
+            info.compress_type = zipfile.ZIP_DEFLATED
             packed.writestr(info, content, compresslevel=9)
     return out.getvalue()
 
@@ -86,48 +80,19 @@ def locate_dossier(reports: Path, node: str, effect: str) -> Path:
     return reports / "rma" / f"{node}-{effect}.zip"
 
 
-def locate_photo_folder(reports: Path, node: str, effect: str) -> Path:
-    """Return the folder into which technicians put the photos of that dossier."""
-    return reports / "rma" / f"{node}-{effect}.photos"
-
-
-def render_dossier_page(
-    dossier: DossierJson,
-    documents: Mapping[str, str],
-    photos: DossierPhotos,
-    photo_records: Sequence[Mapping[str, Any]],
-    *,
-    in_lab: bool = False,
-) -> str:
+def render_dossier_page(dossier: DossierJson, documents: Mapping[str, str], *, in_lab: bool = False) -> str:
     """Return the page in front of a dossier: one file whose links lead into the archive. All text is escaped.
 
-    `documents` has, by digest, "" for evidence that is in the archive, else why it is missing. `photo_records` come
-    from `list_photos`.
+    `documents` has, by digest, "" for evidence that is in the archive, else why it is missing.
     """
-    pictures = {record["file"]: record for record in photo_records}
-    return render_page(
-        __package__,
-        "dossier.html.j2",
-        in_lab=in_lab,
-        dossier=dossier,
-        documents=documents,
-        photos=photos,
-        pictures=pictures,
-    )
+    return render_page(__package__, "dossier.html.j2", in_lab=in_lab, dossier=dossier, documents=documents)
 
 
-def write_dossier(context: ActionContext, intent: EffectIntent) -> DossierPhotos:
-    """Write the dossier of an intent, over an older one. Return its photos. Raises AssayError if that fails."""
-    folder = locate_photo_folder(context.reports, intent.node, intent.effect)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AssayError(f"the folder for photos cannot be created: {error.strerror}", where=str(folder)) from None
-    photos = read_photos(folder)
+def write_dossier(context: ActionContext, intent: EffectIntent) -> None:
+    """Write the dossier of an intent, over an older one. Raises AssayError if that fails."""
     _load_secrets(context, intent.node)
     path = locate_dossier(context.reports, intent.node, intent.effect)
-    write_atomically(path, build_zip(_build_members(context, intent, photos)))
-    return photos
+    write_atomically(path, build_zip(_build_members(context, intent)))
 
 
 def read_dossier(reports: Path, node: str, effect: str) -> DossierJson:
@@ -143,25 +108,22 @@ def read_dossier(reports: Path, node: str, effect: str) -> DossierJson:
     return dossier
 
 
-def _build_members(context: ActionContext, intent: EffectIntent, photos: DossierPhotos) -> dict[str, bytes]:
+def _build_members(context: ActionContext, intent: EffectIntent) -> dict[str, bytes]:
     """Return the members of the archive, the page first. Known secrets are redacted in every text."""
     facts: Mapping[str, Any] = intent.before if "upto" in intent.before else read_dossier_facts(context, intent.node)
     dossier = build_dossier_content(context, intent, facts)
     evidence = read_dossier_evidence(context, dossier, facts["evidence"])
     documents = {digest: document for digest, document in evidence.items() if isinstance(document, EvidenceDocument)}
     missing = {digest: "" if digest in documents else str(document) for digest, document in evidence.items()}
-    records = list_photos(photos.accepted, context.ledger.entries(intent.node, [PHOTOS_KIND]), intent.effect)
     texts = {
-        "index.html": render_dossier_page(dossier, missing, photos, records, in_lab=context.fleet.is_lab).encode(),
+        "index.html": render_dossier_page(dossier, missing, in_lab=context.fleet.is_lab).encode(),
         "dossier.json": json.dumps(dossier, indent=1, sort_keys=True, ensure_ascii=False).encode(),
-        "photos.json": json.dumps(records, indent=1, sort_keys=True, ensure_ascii=False).encode(),
         **{
             f"evidence/{digest}.json": encode_canonical_json(document.as_json())
             for digest, document in documents.items()
         },
     }
-    files = {f"photos/{name}": content for name, content in photos.accepted.items()}
-    return {name: redact_bytes(text) for name, text in texts.items()} | files
+    return {name: redact_bytes(text) for name, text in texts.items()}
 
 
 def _load_secrets(context: ActionContext, node: str) -> None:

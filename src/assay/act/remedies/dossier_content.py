@@ -1,18 +1,12 @@
-"""What a dossier says, as plain data from the ledger and the evidence store, and which photos belong to it.
+"""What a dossier says, as plain data from the ledger and the evidence store.
 
 `read_dossier_facts` fixes what the dossier is about when it is first needed; the ledger keeps that with the effect's
-intent. `build_dossier_content` adds what follows from it. So a dossier can be built again as it was. The ledger records
-each photo by its sha256.
+intent. `build_dossier_content` adds what follows from it. So a dossier can be built again as it was.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent
@@ -21,13 +15,12 @@ from assay.decide.state.lemon_score import compute_lemon_score
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import REPAIR_ACTIONS, WIPE, ActionName
-from assay.model.entries.assets import PhotoFile, PhotosTakenEntry
 from assay.model.entries.faults import FaultClearedEntry, FaultEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, read_at_path
 from assay.model.facts import to_json
 from assay.model.faults.sightings import map_parts_by_pci
-from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import RecordedOutcome
 from assay.model.timestamps import parse_time
 from assay.observe.evidence_contents import PartSerial, find_node_serials, find_part_serials
@@ -42,7 +35,7 @@ def read_dossier_facts(context: ActionContext, name: str) -> EffectFacts:
 
     - `upto`: the last ledger entry that counts. `at`: now (ISO 8601). `evidence`: the digest of the newest document.
     - `failing`: the ids of the failing outcomes. `tests`: the history of their checks.
-    - `node`, `parts`, `photos`: the node, its parts, and the photos that the dossier needs.
+    - `node`, `parts`: the node, and its parts.
     - `lemon`: the node's lemon score with its reasons, None where the policy has none.
     - `suspects`: the parts that open faults name, with their serial numbers, by which they are recognised elsewhere.
     """
@@ -63,7 +56,6 @@ def read_dossier_facts(context: ActionContext, name: str) -> EffectFacts:
         "tests": [summarize_check_history(context, name, recorded, repairs) for recorded in failing],
         "node": {"name": name, "serial": node.serial, **place, "spec": node.spec, "read": serials},
         "parts": [{slot: getattr(part, slot) for slot in PartSerial.__slots__} for part in parts],
-        "photos": [{"name": photo, "shows": shows} for photo, shows in context.fleet.required_photos.items()],
         "suspects": list(_list_suspects(state, node.subject, parts, [node.serial, *serials.values()])),
         "lemon": {"points": score.points, "is_lemon": score.is_lemon, **to_json(score)} if score else None,
     }
@@ -183,7 +175,6 @@ def build_dossier_content(context: ActionContext, intent: EffectIntent, facts: M
         "moves": [{"at": move.at, "from": move.origin, "to": move.target} for move in transitions],
         "tests": facts["tests"],
         "failing": [{"run": recorded.run, **recorded.outcome.as_json()} for recorded in failing],
-        "photos": facts["photos"],
     }
 
 
@@ -232,106 +223,3 @@ def read_firmware_versions(evidence: EvidenceDocument) -> dict[str, str]:
     names = tree.value if tree.kind == "value" and isinstance(tree.value, dict) else {}
     versions = {name: read_at_path(names, (name,)) for name in names}
     return {name: str(version.value) for name, version in sorted(versions.items()) if version.kind == "value"}
-
-
-PHOTOS_KIND = PhotosTakenEntry.kind
-FIRST_BYTES = {"jpg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
-"""ISO/IEC 10918-1; ISO/IEC 15948."""
-BRANDS = {b"WEBP": "webp", b"heic": "heic", b"heix": "heic", b"mif1": "heic", b"msf1": "heic"}
-"""What stands at byte 8 of the others (RFC 9649; ISO/IEC 23008-12)."""
-MAX_PHOTO_BYTES = 25 * 1024 * 1024
-MAX_PHOTOS = 60
-_PHOTO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,80}\.(jpe?g|png|heic|webp)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class DossierPhotos:
-    """The photos by file name, and why each other file is not accepted."""
-
-    accepted: dict[str, bytes]
-    rejected: dict[str, str]
-
-    def find_files(self, name: str) -> list[str]:
-        """Return the files of the required photo `fault`: `fault.jpg`, `fault-2.jpg`."""
-        return [file for file in self.accepted if _first_word(file) == name]
-
-    def find_unrequested(self, required: Iterable[str]) -> list[str]:
-        """Return the files of no required photo."""
-        names = set(required)
-        return [file for file in self.accepted if _first_word(file) not in names]
-
-
-def read_photos(folder: Path) -> DossierPhotos:
-    """Return the photos in a folder, in the order of their names. The folder need not exist."""
-    accepted, rejected = dict[str, bytes](), dict[str, str]()
-    try:
-        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError:
-        paths = []
-    for path in paths:
-        reason, content = _read_photo(path) if len(accepted) < MAX_PHOTOS else (f"there are {MAX_PHOTOS} already", b"")
-        if reason:
-            rejected[path.name] = reason
-        else:
-            accepted[path.name] = content
-    return DossierPhotos(accepted, rejected)
-
-
-def list_photos(files: Mapping[str, bytes], entries: Iterable[LedgerEntry], effect: str) -> list[DossierJson]:
-    """Return a record of each photo of a dossier: `file`, `sha256`, `bytes`, `who` added it, and `at` (ISO 8601).
-
-    `files` are those in its folder. `who` and `at` are "" for a photo that nobody has added to the ledger.
-    """
-    added = {
-        (photo.file, photo.sha256): {"who": taken.who, "at": entry.at}
-        for entry in reversed(list(entries))
-        if entry.kind == PHOTOS_KIND and (taken := PhotosTakenEntry.read(entry)).effect == effect
-        for photo in taken.photos
-    }
-    records = []
-    for name, content in files.items():
-        digest = hashlib.sha256(content).hexdigest()
-        record = {"file": name, "sha256": digest, "bytes": len(content)}
-        records.append(record | added.get((name, digest), {"who": "", "at": ""}))
-    return records
-
-
-def make_photo_entries(
-    node: str, effect: str, photos: Iterable[DossierJson], who: str, at: str
-) -> Iterator[LedgerEntry]:
-    """Yield the ledger entry by which `who` adds the photos that nobody has added yet, if there are any."""
-    new = tuple(PhotoFile(photo["file"], photo["sha256"], photo["bytes"]) for photo in photos if not photo["who"])
-    if new:
-        ident = derive_id(PHOTOS_KIND, effect, *(f"{photo.file}/{photo.sha256}" for photo in new))
-        yield PhotosTakenEntry(effect, who, new).make_entry(ident, at, node)
-
-
-def _first_word(file: str) -> str:
-    return re.split(r"[-_. ]", file.lower())[0]
-
-
-def _read_photo(path: Path) -> tuple[str, bytes]:
-    """Return why a file is not accepted, "" if it is, and its bytes. Links are not followed: they may lead anywhere."""
-    match = _PHOTO_NAME.fullmatch(path.name)
-    if not match:
-        return "a photo's name has letters, digits and dashes, and ends with .jpg, .png, .heic or .webp", b""
-    try:
-        status = path.lstat()
-        if not stat.S_ISREG(status.st_mode):
-            return "it is no regular file", b""
-        if status.st_size > MAX_PHOTO_BYTES:
-            return f"it is larger than {MAX_PHOTO_BYTES // 1024 // 1024} MiB", b""
-        content = path.read_bytes()
-    except OSError as error:
-        return f"it cannot be read: {error.strerror}", b""
-    is_photo = _find_photo_type(content) == match[1].lower().replace("jpeg", "jpg")
-    return ("", content) if is_photo else ("its first bytes are not those of such a photo", b"")
-
-
-def _find_photo_type(content: bytes) -> str | None:
-    """Return the type of a photo by its first bytes, None for anything else. Its name counts for nothing."""
-    for kind, start in FIRST_BYTES.items():
-        if content.startswith(start):
-            return kind
-    is_container = content.startswith(b"RIFF") or content[4:8] == b"ftyp"
-    return BRANDS.get(content[8:12]) if is_container else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.act.effects.effect_journal import derive_effect_id
 from assay.act.orders.orders import list_fleet_waits
-from assay.act.remedies.dossier_build import locate_dossier, locate_photo_folder
+from assay.act.remedies.dossier_build import locate_dossier
 from assay.act.tickets.part_names import PartNames, name_parts
 from assay.act.tickets.ticket_moves import has_paperwork, is_in_stay_ticket, key_incident, key_shared
 from assay.decide.drift.differences import describe_fault
@@ -177,11 +177,9 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
 
 
 def _format_files(view: NodeSnapshot) -> str:
-    """Return the path of a node's dossier, and of the folder for its photos."""
+    """Return the path of a node's dossier."""
     effect = derive_effect_id(view.node_state.decision, DOSSIER_ACTION)
-    archive = locate_dossier(REPORTS_FOLDER, view.name, effect)
-    photos = locate_photo_folder(REPORTS_FOLDER, view.name, effect)
-    return f"{archive}  the dossier, for the vendor\n{photos}  put the photos here, then: assay rma {view.name}"
+    return f"{locate_dossier(REPORTS_FOLDER, view.name, effect)}  the dossier, for the vendor"
 
 
 def _overdue_tickets(

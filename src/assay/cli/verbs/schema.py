@@ -131,7 +131,6 @@ ANSWERS: dict[str, Answer] = {
     "certify": _one(f"{ORDER}:OrdersAnswer"),
     "approve": _one(f"{ORDER}:OrdersAnswer"),
     "decline": _one(f"{ORDER}:OrdersAnswer"),
-    "rma": _one("assay.cli.verbs.rma:DossierAnswer"),
     "ledger verify": _one("assay.cli.verbs.ledger_copies:LedgerVerifyAnswer"),
     "ledger seal": _one("assay.cli.verbs.ledger_copies:LedgerSealAnswer"),
     "ledger backup": _forms(

@@ -1,7 +1,7 @@
 """The work of technicians: where its tickets go, and what is to be looked at.
 
 Each sink of tickets has its settings in its own module; here is what all have in common. Checklists say what they
-do before a node is certified, and what they photograph before it is sent back.
+do before a node is certified or sent back.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from assay.model.specs.credential_reference import CredentialReference
-from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
+from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 LOCAL_URL = r"^http://(localhost|127\.0\.0\.1)(:[0-9]+)?(/[^\s@]*)?$"
 SECURE_URL = rf"^https://[^\s/@]+(/[^\s@]*)?$|{LOCAL_URL}"
@@ -67,10 +67,9 @@ class TechnicianInspection(StrictModel):
 
 
 class Checklists(SpecDocument):
-    """What technicians check in each state that waits for them, and the photos of parts that go back to the vendor.
+    """What technicians check in each state that waits for them.
 
-    A node in such a state has a ticket with these steps, whichever way it came there. `photos`: name → what must be
-    seen on it; a file `NAME.jpg` in the dossier's folder answers it.
+    A node in such a state has a ticket with these steps, whichever way it came there.
 
     `states`: what technicians do, by state.
     """
@@ -78,4 +77,3 @@ class Checklists(SpecDocument):
     kind: Literal["Checklists"]
     sources: list[str] = Field(min_length=1)
     states: dict[str, TechnicianInspection] = Field(default={})
-    photos: dict[SpecName, OneLineText] = Field(default={})
