@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -51,9 +51,6 @@ def replay(
             show_default=False,
         ),
     ] = None,
-    against: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Another policy, to compare with.", show_default=False)
-    ] = None,
     fleet: OptionalFleetDir = None,
     format: OutputFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
@@ -66,8 +63,7 @@ def replay(
     inputs = load_replay_inputs(fleet, events)
     rules = inputs.load_rules(policy)
     result = inputs.run(rules)
-    other = inputs.run(inputs.load_rules(against)) if against else None
-    answer = make_replay_answer(inputs.history, rules, result, other)
+    answer = make_replay_answer(inputs.history, rules, result)
     print_answer(answer, format, format_replay_text(to_json(answer)))
 
 
@@ -144,8 +140,6 @@ def format_replay_text(document: Mapping[str, Any]) -> Iterator[str]:
     period = f"{_format_time(document['from'])} to {_format_time(document['until'])}"
     yield f"policy {document['policy']}, {document['events']:,} events, {period}"
     yield from _format_totals(document)
-    if "against" in document:
-        yield from _format_difference(document, document["against"])
     if document["unknown_faults"]:
         yield f"not in the fault catalogue: {', '.join(document['unknown_faults'])}"
     if document["unread_fields"]:
@@ -170,7 +164,9 @@ def _format_totals(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"actions: {_format_counts(totals['actions'])}; tickets: {totals['tickets']}"
     hours = document["node_hours"]
     yield f"costs, of {_format_number(hours['all'])} node-hours in all:"
-    yield from _format_cost_table([document["policy"]], [document])
+    left = max(map(len, COST_TITLES.values()))
+    for name, title in COST_TITLES.items():
+        yield f"  {title:{left}}  {_format_number(document['costs'][name]):>10}"
     yield _format_closed(hours)
 
 
@@ -181,37 +177,9 @@ def _format_closed(hours: dict[str, float]) -> str:
     return f"closed to new jobs for {_format_number(sum(parts))} node-hours: {shares}"
 
 
-def _format_difference(document: Mapping[str, Any], against: Mapping[str, Any]) -> Iterator[str]:
-    names = [document["policy"], against["policy"]]
-    yield ""
-    yield f"compared with policy {against['policy']}:"
-    yield from _format_cost_table(names if names[0] != names[1] else ["--policy", "--against"], [document, against])
-    yield f"  actions: {_format_counts(against['totals']['actions'])}; tickets: {against['totals']['tickets']}"
-    yield f"  breaker trips: {len(against['breaker_trips'])}"
-    for title, key in (("only here", "only_here"), ("only there", "only_there")):
-        moves = [decision for decision in against[key] if decision["timing"] != "record"]
-        yield f"  {title}: {len(moves)} {'move' if len(moves) == 1 else 'moves'}"
-        yield from (f"    {line}" for line in _format_moves(moves))
-
-
 def _format_number(value: float) -> str:
     """Return a cost for people: whole from 100 on, else with one decimal."""
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
-
-
-def _format_cost_table(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one line per cost, with one column per document; for two, also whose cost is lower."""
-    rows = [(title, [document["costs"][name] for document in documents]) for name, title in COST_TITLES.items()]
-    widths = [max(10, len(name)) for name in names]
-    left = max(len(title) for title, _ in rows)
-    if len(names) > 1:
-        yield f"  {'':{left}}  {'  '.join(f'{name:>{width}}' for name, width in zip(names, widths, strict=True))}"
-    for title, values in rows:
-        numbers = "  ".join(f"{_format_number(value):>{width}}" for value, width in zip(values, widths, strict=True))
-        lower = ""
-        if len(values) == 2 and values[0] != values[1]:
-            lower = f"  lower: {names[0] if values[0] < values[1] else names[1]}"
-        yield f"  {title:{left}}  {numbers}{lower}".rstrip()
 
 
 def _format_time(at: float | str) -> str:

@@ -1,4 +1,4 @@
-"""The answer of a replay: decisions, costs, and how another policy fares on the same history."""
+"""The answer of a replay: decisions, and what they cost."""
 
 from __future__ import annotations
 
@@ -161,17 +161,6 @@ class ReplayedPolicy:
 
 
 @fact
-class ReplayDifference:
-    """How another policy fares."""
-
-    replayed: ReplayedPolicy = inline()
-    only_here: tuple[ReplayedDecision, ...]
-    """The decisions that only the policy makes, and not the other one."""
-    only_there: tuple[ReplayedDecision, ...]
-    """The decisions that only the other policy makes."""
-
-
-@fact
 class ReplayAnswer:
     """What a policy decides on a history of faults, and what that costs."""
 
@@ -188,38 +177,20 @@ class ReplayAnswer:
     """The faults that no catalogue defines."""
     unread_fields: tuple[str, ...]
     """The fields of the history that nothing reads."""
-    against: ReplayDifference | None = shown(omit=True, default=None)
-    """How the policy of `--against` fares; missing without it."""
 
 
-def make_replay_answer(
-    history: FaultHistory,
-    rules: ReplayRules,
-    played: ReplayResult,
-    against: ReplayResult | None = None,
-) -> ReplayAnswer:
-    """Return the whole result. Both policies are measured up to the same moment: when both have no events left."""
-    until = max(played.until, against.until) if against else played.until
-    formatter = _ResultFormatter(history.in_seconds, until)
-    here = formatter.format_result(played)
-    difference = None
-    if against:
-        there = formatter.format_result(against)
-        difference = ReplayDifference(
-            there,
-            _list_missing_decisions(here.decisions, there.decisions),
-            _list_missing_decisions(there.decisions, here.decisions),
-        )
+def make_replay_answer(history: FaultHistory, rules: ReplayRules, played: ReplayResult) -> ReplayAnswer:
+    """Return the whole result."""
+    formatter = _ResultFormatter(history.in_seconds, played.until)
     names = {event.fault for event in history.events if event.kind == "fault"}
     return ReplayAnswer(
-        replayed=here,
+        replayed=formatter.format_result(played),
         events=len(history.events),
         start=formatter.time(played.start),
-        until=formatter.time(until),
+        until=formatter.time(played.until),
         assumed=rules.durations.list_used(),
         unknown_faults=tuple(sorted(name for name in names if rules.catalog.find_class(name) is None)),
         unread_fields=history.unread_fields,
-        against=difference,
     )
 
 
@@ -296,19 +267,6 @@ def _split_node_hours(exposure: Exposure) -> NodeHours:
         all=round(exposure.sum_hours(), 3),
         cordoned_in_use=round(exposure.sum_hours("serving", cordoned=True), 3),
     )
-
-
-def _list_missing_decisions(
-    these: tuple[ReplayedDecision, ...], those: tuple[ReplayedDecision, ...]
-) -> tuple[ReplayedDecision, ...]:
-    """Return the decisions that the others lack; same node, time and effect mean the same decision."""
-    known = {_effect(decision) for decision in those}
-    return tuple(decision for decision in these if _effect(decision) not in known)
-
-
-def _effect(decision: ReplayedDecision) -> tuple[float | str, ...]:
-    states = decision.from_state, decision.to_state
-    return decision.time, decision.node, *states, decision.timing, decision.remedy
 
 
 STORED_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
