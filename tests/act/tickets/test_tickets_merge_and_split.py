@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from assay.act.tickets import desired_tickets
 from assay.act.tickets.ticket_diff import TICKET_RECORD_KINDS, TICKET_STATUSES, TicketMoves, diff_tickets, list_tickets
 from assay.act.tickets.ticket_moves import TicketMoveFinder
-from assay.model.ticket import Ticket, TicketRecord
+from assay.fabric.compare.compare import FabricComparison
+from assay.model.ticket import Ticket, TicketPlace, TicketRecord
 from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
 from tests.decide.moves.test_harm_that_is_held_back import tickets_of
 from tests.support.places import SMALLEST
@@ -98,3 +100,54 @@ def test_what_nodes_of_a_rack_share_takes_in_their_tickets_and_gives_them_back(p
     assert TicketMoveFinder(paper.situation()).find(alone) == TicketMoves(into=rack.key)
     paper.say("fault.cleared", "n2", fault=faults[2], because="it passes again")
     assert alone.key in TicketMoveFinder(paper.situation()).find(rack).left
+
+
+def test_a_failed_check_joins_the_incident_that_explains_it(paper: Paper) -> None:  # noqa: F811
+    paper.add("n1", "seatrial")
+    paper.judge("n1", "seatrial", "fail", "7 of 8 GPUs answer")
+    (trial,) = tickets_of(paper, "n1")
+    assert trial.key.startswith("trial/n1/")
+    assert "7 of 8 GPUs answer" in trial.seen
+    paper.fault("n1", "gpu.memory.remapping-failed", "gpu2")
+    assert trial.key in {ticket.key for ticket in tickets_of(paper, "n1")}, "what is no cause of it explains nothing"
+    paper.fault("n1", "gpu.xid.79", "gpu4")
+    (dead,) = (ticket for ticket in tickets_of(paper, "n1") if "gpu.xid.79" in ticket.title)
+    assert "test_inventory on a/n1: 7 of 8 GPUs answer" in dead.seen
+    assert trial.key not in {ticket.key for ticket in tickets_of(paper, "n1")}
+    assert TicketMoveFinder(paper.situation()).find(trial) == TicketMoves(into=dead.key)
+    paper.judge("n1", "seatrial")
+    assert "test_inventory" not in next(each.seen for each in tickets_of(paper, "n1") if each.key == dead.key)
+
+
+def test_the_ticket_of_a_state_takes_in_that_of_the_same_cable(paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    paper.add("n1")
+    ends = (TicketPlace("n1 mlx5_5", "lab1", "r01", 1, "1"), TicketPlace("leaf5", "lab1", "r07", 32, "3"))
+    scan = {
+        "verify": "fabric scan compute",
+        "node": "n1",
+        "steps": "reseat port 3\nthen scan: this ticket closes",
+    }
+    cable = replace(ticket("fabric/compute/missing/x"), places=ends, **scan)
+    other = replace(cable, key="fabric/compute/missing/y", places=(TicketPlace("n1 mlx5_6"),))
+    nothing = FabricComparison("compute", "partial", 0, 0, 0)
+    monkeypatch.setattr(desired_tickets, "make_cabling_tickets", lambda _: [cable, other])
+    paper.fault("n1", "ib.cabling", "mlx5_5")
+
+    def list_tickets_now() -> dict[str, Ticket]:
+        wanted = desired_tickets.list_desired_tickets(paper.situation(), (), {"compute": nothing})
+        return {each.key: each for each in wanted}
+
+    assert cable.key in list_tickets_now(), "while it serves, the fabric's ticket is the only one"
+    paper.fault("n1", "ib.link.down", "mlx5_5")
+    while paper.story("n1").state != "triage":
+        paper.step()
+        paper.settle("n1")
+    wanted = list_tickets_now()
+    (stay,) = (each for each in wanted.values() if each.key.startswith("stay/n1/"))
+    assert cable.key not in wanted
+    assert other.key in wanted, "another cable of the node is another event"
+    assert stay.places[1:] == ends
+    assert stay.steps.splitlines()[0] == "reseat port 3"
+    assert "this ticket closes" not in stay.steps
+    assert TicketMoveFinder(paper.situation()).find(cable) == TicketMoves(into=stay.key)
+    assert TicketMoveFinder(paper.situation()).find(other) == TicketMoves()

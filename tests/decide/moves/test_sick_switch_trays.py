@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.act.tickets.desired_tickets import list_desired_tickets
-from assay.decide.faults.shared_incidents import list_open_incidents
+from assay.decide.faults.shared_incidents import map_open_incidents
 from assay.decide.moves.circuit_breaker import find_new_waves
 from assay.decide.state.fleet_snapshot import SWITCH_TRAY
 from tests.fabric.nvlink_racks import NODES
@@ -46,7 +46,7 @@ def test_the_ticket_stays_when_the_tray_is_known_later_and_a_breaker_holds_the_n
 
 def test_sick_links_of_a_tray_of_four_gpus_are_one_incident(paper):
     fail(paper, NODES[:1])
-    (incident,) = list_open_incidents(paper.situation())[NODES[0]]
+    (incident,) = map_open_incidents(paper.situation())[NODES[0]]
     assert len(incident.symptoms) == 4
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,19 @@ from assay.act.effects.effect_journal import derive_effect_id
 from assay.act.orders.orders import list_fleet_waits
 from assay.act.remedies.dossier_build import locate_dossier
 from assay.act.tickets.part_names import PartNames, name_parts
-from assay.act.tickets.ticket_moves import has_paperwork, is_in_stay_ticket, key_incident, key_shared
+from assay.act.tickets.ticket_moves import (
+    TRIAL_TICKET_KIND,
+    has_paperwork,
+    is_cable_in_stay,
+    is_in_stay_ticket,
+    join_failures,
+    key_incident,
+    key_shared,
+    key_stay,
+)
 from assay.decide.drift.differences import describe_fault
-from assay.decide.faults.incidents import Incident, list_incidents
-from assay.decide.faults.shared_incidents import SharedIncident, list_open_incidents, list_shared_incidents
+from assay.decide.faults.incidents import Incident, list_open_incidents
+from assay.decide.faults.shared_incidents import SharedIncident, list_shared_incidents, map_open_incidents
 from assay.decide.moves.circuit_breaker import RATE_SAYS
 from assay.decide.moves.cordons import find_last_cordon, must_be_closed
 from assay.decide.moves.corrections import describe_fights
@@ -96,10 +105,13 @@ def list_desired_tickets(
     notes: TechnicianNotes = TechnicianNotes(),
 ) -> list[Ticket]:
     """Return every ticket that there is work for now. `causes` are `TICKET_CAUSES`, `comparisons` are by fabric."""
-    incidents = list_open_incidents(snapshot)
+    incidents = map_open_incidents(snapshot)
     others = {name for name, of in incidents.items() if any(each.cause.fault_class == IDENTITY_FAULT for each in of)}
     cabling = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
     tickets = [ticket for ticket in cabling if "/device-replaced/" not in ticket.key or ticket.node not in others]
+    views = {view.name: view for view in snapshot.nodes}
+    joined = [each for each in tickets if each.node in views and is_cable_in_stay(snapshot, views[each.node], each)]
+    tickets = [ticket for ticket in tickets if ticket not in joined]
     shared = list(list_shared_incidents(snapshot, incidents))
     tickets += _breaker_tickets(snapshot, shared)
     tickets += _shortfall_tickets(snapshot)
@@ -112,12 +124,12 @@ def list_desired_tickets(
         if "ticket" in view.profile.actions:
             alone = [incident for incident in incidents.get(view.name, ()) if incident.id not in together]
             overdue = [] if view.name in unproved else [*_overdue_tickets(snapshot, view, causes, notes)]
-            tickets += (
-                list(_state_tickets(snapshot, view, notes)) or [*_failed_act_tickets(snapshot, view, causes)] or overdue
-            )
-            tickets += _failed_check_tickets(snapshot, view, notes)
+            cables = [ticket for ticket in joined if ticket.node == view.name]
+            stays = [_join_cables(stay, cables) for stay in _state_tickets(snapshot, view, notes)]
+            tickets += stays or [*_failed_act_tickets(snapshot, view, causes)] or overdue
+            own = list(_incident_tickets(snapshot, view, alone, causes, view.name in miscabled, notes))
+            tickets += _failed_check_tickets(snapshot, view, alone, own, notes)
             tickets += _opened_node_tickets(snapshot, view, causes)
-            tickets += _incident_tickets(snapshot, view, alone, causes, view.name in miscabled, notes)
             tickets += _foreign_cordon_tickets(snapshot, view)
             tickets += _flapping_tickets(snapshot, view)
     return tickets
@@ -140,8 +152,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     inspection = notes.inspections.get(node_state.state) if state.certified_to else None
     if inspection is None and not has_paperwork(snapshot, view):
         return
-    incidents = [incident for incident in list_incidents(snapshot.relations, node_state) if incident.is_open]
-    incidents.sort(key=lambda incident: SEVERITIES.index(incident.severity))
+    incidents = list_open_incidents(snapshot.relations, node_state)
     symptoms = [symptom for incident in incidents for symptom in incident.open_symptoms]
     faults = [f"open: {symptom.fault_class} on {symptom.subject}: {symptom.detail}" for symptom in symptoms]
     severities: list[FaultSeverity] = ["degraded" if node_state.decision else "informational"]
@@ -163,7 +174,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         work = f"{notes.name_work(view, incidents[0])}, in {node_state.state}"
         title = work if is_search or not inspection else f"{title}, because of {cause}"
     yield Ticket(
-        **_make_identity(f"stay/{view.name}/{node_state.stay_id}"),
+        **_make_identity(key_stay(view)),
         title=title,
         node=view.name,
         places=(_make_place(view),),
@@ -174,6 +185,13 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         steps="\n".join([*acts, *steps]).replace("NODE", view.name),
         files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
     )
+
+
+def _join_cables(stay: Ticket, cables: Sequence[Ticket]) -> Ticket:
+    """Return the ticket of a node's state with the work of the fabric's tickets for the same cables."""
+    steps = [step for ticket in cables for step in ticket.steps.splitlines()[:-1]]
+    ends = [place for ticket in cables for place in ticket.places]
+    return replace(stay, places=(*stay.places, *ends), steps="\n".join([*steps, stay.steps]))
 
 
 def _format_files(view: NodeSnapshot) -> str:
@@ -382,24 +400,37 @@ def _flapping_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[T
     )
 
 
-def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: TechnicianNotes) -> Iterator[Ticket]:
-    """Yield the ticket for failed requirements of a state that has no transition for a failure."""
+def _failed_check_tickets(
+    snapshot: FleetSnapshot,
+    view: NodeSnapshot,
+    incidents: Sequence[Incident],
+    told: Iterable[Ticket],
+    notes: TechnicianNotes,
+) -> Iterator[Ticket]:
+    """Yield the tickets of incidents with the failed requirements that are signs of them, and one for the others.
+
+    That is for a state which has no transition for a failure.
+    """
     state = snapshot.policy_state_of(view)
     judged = judge_state_requirements(snapshot, view)
     failed = {recorded.id: recorded for requirement in judged for recorded in requirement.failed}
-    if state.fail_to or not failed:
-        return
     outcomes = sorted(failed.values(), key=lambda recorded: (recorded.outcome.subject, recorded.outcome.check))
+    outcomes = [] if state.fail_to else outcomes
+    owners = {ident: key_incident(incident) for ident, incident in join_failures(snapshot, view, incidents, outcomes)}
+    for ticket in told:
+        signs = [recorded for recorded in outcomes if owners.get(recorded.id) == ticket.key]
+        outcomes = [recorded for recorded in outcomes if recorded not in signs]
+        yield replace(ticket, seen="\n".join(dict.fromkeys([ticket.seen, *map(_describe_failure, signs)])))
+    if not outcomes:
+        return
     classes = sorted({recorded.outcome.fault or _test_name(recorded) for recorded in outcomes})
     yield Ticket(
-        **_make_identity(f"trial/{view.name}/{view.node_state.stay_id}"),
+        **_make_identity(f"{TRIAL_TICKET_KIND}/{view.name}/{view.node_state.stay_id}"),
         title=f"{view.name} does not pass {view.node_state.state}: {', '.join(classes)}",
         node=view.name,
         places=tuple(dict.fromkeys(_make_place(view, each.outcome.subject, notes.names) for each in outcomes)),
         expected=f"every check of {view.node_state.state} passes",
-        seen="\n".join(
-            f"{_test_name(recorded)} on {recorded.outcome.subject}: {recorded.outcome.reason}" for recorded in outcomes
-        ),
+        seen="\n".join(map(_describe_failure, outcomes)),
         verify="\n".join(f"{recorded.outcome.check}[{recorded.outcome.subject}]" for recorded in outcomes),
         severity="degraded",
         steps="\n".join(notes.describe_acts(classes)).replace("NODE", view.name),
@@ -512,6 +543,10 @@ def _make_place(view: NodeSnapshot, subject: str = "", names: PartNames | None =
     named = names.describe(view.node_state, part) if names and part.startswith("gpu") else part
     label = named.removeprefix(part).strip(" ()")
     return TicketPlace(view.name, view.node.site, view.node.rack, view.node.u, port=part, label=label)
+
+
+def _describe_failure(recorded: RecordedOutcome) -> str:
+    return f"{_test_name(recorded)} on {recorded.outcome.subject}: {recorded.outcome.reason}"
 
 
 def _test_name(recorded: RecordedOutcome) -> str:

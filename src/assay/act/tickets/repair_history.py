@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from assay.act.tickets.ticket_diff import OPENING_KINDS, TICKET_KINDS, parse_ticket
-from assay.act.tickets.ticket_moves import INCIDENT_TICKET_KIND
+from assay.act.tickets.ticket_moves import INCIDENT_TICKET_KIND, TRIAL_TICKET_KIND
 from assay.model.decision import REPAIR_ACTIONS
 from assay.model.entries.assets import PartReplacedEntry, PartReturnedEntry, PartsSeenEntry
 from assay.model.entries.effects import EffectIntentEntry, EffectProgressEntry
@@ -22,7 +22,7 @@ from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_time
 
-REPAIR_TICKETS = (INCIDENT_TICKET_KIND, "stay", "trial")
+REPAIR_TICKETS = (INCIDENT_TICKET_KIND, "stay", TRIAL_TICKET_KIND)
 """The kinds of tickets that are about one machine."""
 DOSSIER, OPENED, NODE, AT_VENDOR = "dossier", "uncordon", "node", "at vendor"
 Tickets = tuple[str, ...]

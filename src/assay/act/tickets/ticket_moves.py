@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from assay.act.tickets.ticket_diff import TicketMoves
-from assay.decide.faults.incidents import Incident, list_incidents, name_incident
-from assay.decide.faults.shared_incidents import SharedIncident, list_open_incidents, list_shared_incidents
+from assay.decide.faults.incidents import Incident, list_incidents, list_open_incidents, name_incident
+from assay.decide.faults.shared_incidents import SharedIncident, list_shared_incidents, map_open_incidents
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.decision import PAPERWORK
+from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_relations import matches
 from assay.model.ticket import Ticket
 
-INCIDENT_TICKET_KIND, SHARED_TICKET_KIND = "incident", "shared"
-"""How the keys of tickets about incidents begin."""
+INCIDENT_TICKET_KIND, SHARED_TICKET_KIND, TRIAL_TICKET_KIND = "incident", "shared", "trial"
+FABRIC_TICKET_KIND = "fabric"
+"""How the keys of tickets begin: about incidents, about what a state requires, and about cables."""
 
 
 def key_incident(incident: Incident) -> str:
@@ -21,9 +24,35 @@ def key_incident(incident: Incident) -> str:
     return f"{INCIDENT_TICKET_KIND}/{incident.node}/{incident.first}"
 
 
+def key_stay(view: NodeSnapshot) -> str:
+    """Return the key of the ticket of a node's present stay in its state."""
+    return f"stay/{view.name}/{view.node_state.stay_id}"
+
+
+def is_cable_in_stay(snapshot: FleetSnapshot, view: NodeSnapshot, ticket: Ticket) -> bool:
+    """Whether the ticket of the node's state is about the cable of a fabric's ticket too."""
+    ends = {place.device for place in ticket.places}
+    opened = list_open_incidents(snapshot.relations, view.node_state) if has_paperwork(snapshot, view) else ()
+    return any(f"{view.name} {incident.work.part}" in ends for incident in opened)
+
+
 def key_shared(shared: SharedIncident) -> str:
     """Return the key of the ticket of what nodes share."""
     return f"{SHARED_TICKET_KIND}/{shared.shares}/{shared.place}/{shared.cause.summary}"
+
+
+def join_failures(
+    snapshot: FleetSnapshot, view: NodeSnapshot, incidents: Sequence[Incident], failures: Sequence[RecordedOutcome]
+) -> Iterator[tuple[str, Incident]]:
+    """Yield the ids of the failed checks that are signs of one of these open incidents, each with that."""
+    owners = {symptom.id: incident for incident in incidents for symptom in incident.symptoms}
+    alike = {(each.fault_class, each.subject): own for own in incidents for each in own.open_symptoms}
+    for group in list_incidents(snapshot.relations, view.node_state, failures) if owners and failures else ():
+        if owner := next((owners[symptom.id] for symptom in group.symptoms if symptom.id in owners), None):
+            yield from ((symptom.id, owner) for symptom in group.symptoms if symptom.id not in owners)
+    for failure in failures:
+        if owner := alike.get((failure.outcome.fault, failure.outcome.subject)):
+            yield failure.id, owner
 
 
 class TicketMoveFinder:
@@ -38,7 +67,7 @@ class TicketMoveFinder:
 
     @cached_property
     def _opened(self) -> dict[str, list[Incident]]:
-        return list_open_incidents(self._snapshot)
+        return map_open_incidents(self._snapshot)
 
     @cached_property
     def _shared(self) -> list[SharedIncident]:
@@ -52,13 +81,21 @@ class TicketMoveFinder:
         relations = self._snapshot.relations
         kind, _, rest = ticket.key.partition("/")
         node, _, first = rest.partition("/")
+        owner = self._views.get(ticket.node)
+        if kind == FABRIC_TICKET_KIND and owner and is_cable_in_stay(self._snapshot, owner, ticket):
+            return TicketMoves(into=key_stay(owner))
+        view = self._views.get(node)
+        if kind == TRIAL_TICKET_KIND and view is not None:
+            checks = {*ticket.verify.splitlines()}
+            failures = [each for each in view.latest if f"{each.outcome.check}[{each.outcome.subject}]" in checks]
+            joined = join_failures(self._snapshot, view, self._opened.get(node, ()), failures)
+            return TicketMoves(into=next((key_incident(incident) for _, incident in joined), ""))
         if kind == SHARED_TICKET_KIND:
             classes = {name for each in relations.shared if ticket.key.endswith(each.summary) for name in each.classes}
             places = {place.device for place in ticket.places}
             opened = [each for name in places for each in self._opened.get(name, ())]
             members = [each for each in opened if matches(classes, each.cause.fault_class)]
             return TicketMoves(left=tuple(map(key_incident, members)))
-        view = self._views.get(node)
         if kind != INCIDENT_TICKET_KIND or view is None:
             return TicketMoves()
         incidents = list_incidents(relations, view.node_state)
@@ -67,7 +104,7 @@ class TicketMoveFinder:
             keys = [key_shared(each) for each in self._shared if any(own.id == incident.id for own in each.members)]
             is_listed = incident.severity == "catastrophic" and has_paperwork(self._snapshot, view)
             is_in_stay = is_listed or is_in_stay_ticket(self._snapshot, view, incident)
-            stay = f"stay/{node}/{view.node_state.stay_id}" if is_in_stay else ""
+            stay = key_stay(view) if is_in_stay else ""
             return TicketMoves(into=next(iter(keys), stay or key_incident(incident)))
         causes = {each.id for each in named}
         left = [each for each in incidents if each.is_open and each.split_from in causes]

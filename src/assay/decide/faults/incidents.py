@@ -17,7 +17,7 @@ from functools import cached_property
 
 from assay.decide.state.node_state import NodeState
 from assay.model.facts import fact, internal, shown
-from assay.model.faults.fault_record import SEVERITIES, FaultBlame, FaultRecord, FaultSeverity
+from assay.model.faults.fault_record import SEVERITIES, FaultBlame, FaultRecord, FaultSeverity, rank_severity
 from assay.model.faults.sightings import UNKNOWN_PART
 from assay.model.ledger_entry import derive_id
 from assay.model.outcome import RecordedOutcome, read_part
@@ -177,6 +177,14 @@ def list_incidents(
         incidents.append(incident)
         known[kind] = [*earlier, incident]
     return tuple(incidents)
+
+
+def list_open_incidents(relations: FaultRelations, node_state: NodeState) -> list[Incident]:
+    """Return the open incidents of a node, the worst first."""
+    listed = list_incidents(relations, node_state) if any(fault.is_open for fault in node_state.faults) else ()
+    return sorted(
+        (each for each in listed if each.is_open), key=lambda each: (rank_severity(each.severity), each.first_seen)
+    )
 
 
 def group_symptoms(relations: FaultRelations, symptoms: Sequence[Symptom]) -> list[list[Symptom]]:

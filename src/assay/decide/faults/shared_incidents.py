@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from assay.decide.faults.incidents import Incident, list_incidents
+from assay.decide.faults.incidents import Incident, list_open_incidents
 from assay.decide.moves.cordons import map_rack_rules
 from assay.decide.state.fleet_snapshot import SWITCH_TRAY, FleetSnapshot, NodeSnapshot
 from assay.model.facts import fact
@@ -41,13 +41,9 @@ class SharedIncident:
         return f"{self.cause.act}: {', '.join([f'{self.shares} {self.place}', *self.suspects])}"
 
 
-def list_open_incidents(snapshot: FleetSnapshot) -> dict[str, list[Incident]]:
-    """Return the open incidents of each node that has some."""
-    opened = {
-        view.name: [incident for incident in list_incidents(snapshot.relations, view.node_state) if incident.is_open]
-        for view in snapshot.nodes
-        if any(fault.is_open for fault in view.node_state.faults)
-    }
+def map_open_incidents(snapshot: FleetSnapshot) -> dict[str, list[Incident]]:
+    """Return the open incidents of each node that has some, the worst first."""
+    opened = {view.name: list_open_incidents(snapshot.relations, view.node_state) for view in snapshot.nodes}
     return {name: incidents for name, incidents in opened.items() if incidents}
 
 

@@ -26,6 +26,11 @@ RACK_SERIES = "/rack "
 """In the name of a series of one rack. What it holds back still breaks the rack, if that is one machine."""
 
 
+def rank_severity(severity: str) -> int:
+    """Return how severities are sorted: the worst first, and what has none last."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+
+
 @dataclass(frozen=True, slots=True)
 class FaultRecord:
     """A fault of the node. `marks` says how far each source has been read; `times` are its last sightings.
