@@ -155,6 +155,17 @@ class Fleet:
         return next(iter(self.policies.values()))
 
     @cached_property
+    def policy_of_state(self) -> Mapping[str, LifecyclePolicy]:
+        """The policy that has each state."""
+        return {name: policy for policy in self.policies.values() for name in policy.states}
+
+    @cached_property
+    def states_in_service(self) -> frozenset[str]:
+        """The states in which customers use nodes."""
+        serving = (name for name, policy in self.policy_of_state.items() if policy.is_in_service(name))
+        return frozenset(serving)
+
+    @cached_property
     def trust(self) -> Trust:
         """How far automation may go. Without exactly one policy, nothing says that it may do anything."""
         from assay.model.specs.trust_rules import Trust, TrustRules

@@ -170,6 +170,6 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     site.far.cordons.clear()
     one_pass(site, memory)
     story = memory.node_states()[ONE]
-    (again,) = [link for link in build_decision_chain(site.ledger, None, story, 0) if link.remedy == "cordon"]
+    (again,) = [link for link in build_decision_chain(site.ledger, story, 0) if link.remedy == "cordon"]
     assert [(effect.action, effect.standing) for effect in again.effects] == [("cordon", "verified")]
     assert make_node_status(story).opened[0].reason.startswith("cordon of ")

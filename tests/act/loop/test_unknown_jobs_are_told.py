@@ -104,7 +104,7 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     assert list(describe_unknown_jobs(known, [], site.clock.at)) == []
     status = make_node_status(memory.node_states()[ONE], (), known[ONE])
     assert to_json(status)["jobs_unknown"] == {"since": known[ONE].since, "reason": SILENT}
-    nothing = dict.fromkeys(("chain", "incidents", "requires", "undecided", "new_faults"), ())
+    nothing = dict.fromkeys(("chain", "incidents", "requires", "undecided", "recorded"), ())
     nobody = dict.fromkeys(("breaker", "rollout", "trust", "sync"))
     answer = extend(ExplainAnswer, status, agent="", back="", cost="", judged_with="", **nothing, **nobody)
     lines = dict(list_explanation_lines(answer, [], site.clock.at))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.decide.moves.decide import decide
+from assay.tell.views.next_step import find_next_step
 
 FANS = "bob: fans"
 
@@ -94,3 +95,14 @@ def test_each_taint_must_be_overruled_by_itself(paper, patterns, timing):
     paper.policy = paper.policy.model_copy(update={"cordons": named})
     both = "tainted dedicated=gpu:NoSchedule; tainted maintenance:NoExecute"
     assert [one.timing for one in paper.step(closed(both))] == [timing]
+
+
+def test_the_next_step_says_who_closed_it_and_no_fault_again(paper):
+    paper.add("n1")
+    paper.fault("n1", "gpu.xid.79")
+    paper.step(closed(FANS))
+    step = find_next_step(paper.story("n1"), paper.policy, {})
+    assert step.who == "whoever closed the node"
+    assert step.detail.startswith("closed by others (bob: fans): assay waits")
+    assert "gpu.xid.79" in paper.story("n1").note
+    assert "gpu.xid.79" not in step.line

@@ -66,7 +66,7 @@ def test_explain_says_what_the_agent_told_and_what_it_costs(shared):
         " ".join(said.split()),
     )
     told = json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True).stdout)
-    assert [one["class"] for one in told["new_faults"]] == ["gpu.xid.79"]
+    assert [one["class"] for one in told["incidents"]] == ["gpu.xid.79"]
     assert "has delivered 1 item; " in told["agent"]
     assert [(each["class"], each["part"]) for each in told["incidents"]] == [("gpu.xid.79", "gpu0")]
     assert told["next"]["who"] == "assay"

@@ -389,7 +389,7 @@ def refuse_impossible_move(fleet: Fleet, operator: OperatorIdentity, state: Node
 
 def find_policy_of_state(fleet: Fleet, state: NodeState) -> LifecyclePolicy:
     """Return the policy that has the node's state. Raises AssayError if none has it."""
-    policy = next((policy for policy in fleet.policies.values() if state.state in policy.states), None)
+    policy = fleet.policy_of_state.get(state.state)
     if policy is None:
         raise AssayError(f"{state.node} is in {state.state}, which no policy has", fix="assay check")
     return policy

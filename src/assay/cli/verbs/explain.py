@@ -84,8 +84,8 @@ def _list_decision_lines(decision: ExplainedDecision) -> Iterator[str]:
     yield f"{format_second(decision.at)}  {decision.text}"
     for cause in decision.because:
         yield f"  because of {cause.kind}: {cause.text}"
-        if (outcome := cause.outcome) and outcome.evidence:
-            yield f"    evidence {outcome.evidence[:12]} of {format_second(outcome.evidence_at)}, run {outcome.run}"
+        if cause.evidence:
+            yield f"    {cause.evidence}"
     yield f"  by the rule {decision.rule}"
     for effect in decision.effects:
         reason = f": {effect.reason}" if effect.reason else ""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from assay.act.ingest.silent_nodes import read_reading_times, read_unread_nodes
+from assay.act.loop.projections import read_unknown_jobs
 from assay.act.orders.orders import format_hold_end
 from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
@@ -283,8 +285,8 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
     recorded, returned, rollouts = load_fleet_records(workspace)
     shown = wanted.select(workspace, recorded)
     if form != "text":
-        unknown, unread = _read_unknown_jobs(workspace), _find_unread(workspace, recorded)
-        stories, read_at = _read_stories(workspace, shown), _read_times(workspace, shown)
+        unknown, unread = read_unknown_jobs(workspace.data_dir), _find_unread(workspace, recorded)
+        stories, read_at = _read_stories(workspace, shown), read_reading_times(workspace.data_dir, shown)
         nodes = [
             make_node_status(
                 state,
@@ -371,7 +373,7 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
         console.print(line, style="dim" if line.startswith("trust") else "yellow", markup=False)
     printed = listed[:LISTED] if is_summary else listed
     if printed:
-        read_at = _read_times(workspace, printed)
+        read_at = read_reading_times(workspace.data_dir, printed)
         readings = {
             state.node: describe_reading(read_at.get(state.node, ""), unread.get(state.node), now)
             for state in printed
@@ -392,23 +394,15 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
     for breaker in _list_open_breakers(fleet.recorded):
         console.print(format_breaker(breaker, now), style="yellow", markup=False)
     names = {state.node for state in fleet.shown}
-    for line in describe_unknown_jobs(_read_unknown_jobs(workspace), names, now):
+    for line in describe_unknown_jobs(read_unknown_jobs(workspace.data_dir), names, now):
         console.print(line, style="yellow", markup=False)
 
 
 def _find_unread(workspace: Workspace, states: Collection[NodeState]) -> Mapping[str, str]:
     """Return the nodes in service that are not known; none where no inventory and policy can be read."""
-    from assay.act.ingest.silent_nodes import read_unread_nodes
-
     if _list_service_states(workspace) is None:
         return {}
     return read_unread_nodes(workspace.fleet, workspace.data_dir, states, workspace.clock.now())
-
-
-def _read_times(workspace: Workspace, states: Collection[NodeState]) -> Mapping[str, str]:
-    from assay.act.ingest.silent_nodes import read_reading_times
-
-    return read_reading_times(workspace.data_dir, states)
 
 
 def _read_stories(workspace: Workspace, states: list[NodeState]) -> Mapping[str, NodeStory]:
@@ -440,12 +434,6 @@ def _list_deliveries(workspace: Workspace, states: list[NodeState]) -> list[Pool
     from assay.tell.views.pool_delivery import list_pool_deliveries
 
     return list_pool_deliveries(workspace, states)
-
-
-def _read_unknown_jobs(workspace: Workspace) -> Mapping[str, UnknownJobs]:
-    from assay.act.loop.projections import read_unknown_jobs
-
-    return read_unknown_jobs(workspace.data_dir)
 
 
 def describe_unknown_jobs(unknown: Mapping[str, UnknownJobs], names: Collection[str], now: datetime) -> Iterator[str]:

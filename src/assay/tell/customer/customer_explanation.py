@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from assay.decide.faults.incidents import Incident, list_incidents
+from assay.decide.faults.incidents import Incident, list_incidents, list_open_incidents
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import ServiceAbsence, list_absences
 from assay.model.decision import DRAIN_ACTIONS, DecisionCause
@@ -152,16 +152,16 @@ def read_customer_situation(
     from assay.tell.views.node_sync import find_node_rollout
     from assay.tell.views.records import find_unread
 
-    ledger, policies = source.ledger_for_reading, list(source.fleet.policies.values())
-    known = [policy for policy in policies if state.state in policy.states] or (policies if len(policies) == 1 else [])
+    ledger, fleet = source.ledger_for_reading, source.fleet
+    only = fleet.policy if len(fleet.policies) == 1 else None
     intents = map(EffectIntentEntry.read, ledger.entries(state.node, kinds=[EffectIntentEntry.kind]))
     rollout = find_node_rollout(source, state.node)
     waits = rollout is not None and rollout.progress == "waiting"
     return CustomerSituation(
         state,
         absences,
-        known[0] if known else None,
-        source.fleet.sound_fault_catalog,
+        fleet.policy_of_state.get(state.state, only),
+        fleet.sound_fault_catalog,
         source.clock.now(),
         failures=[recorded for recorded in ledger.latest(state.node) if recorded.outcome.verdict == "fail"],
         ended_jobs=frozenset(each.effect for each in intents if each.action == "drain-now" and each.before.get("jobs")),
@@ -190,11 +190,8 @@ def explain_to_customer(situation: CustomerSituation) -> CustomerExplanation:
 
 def find_harm(catalog: FaultCatalog | None, state: NodeState) -> list[Incident]:
     """Return the open incidents of a node that may harm jobs by their class, the worst first."""
-    if catalog is None or not any(fault.is_open for fault in state.faults):
-        return []
-    opened = (each for each in list_incidents(catalog.fault_relations, state) if each.is_open)
-    harmful = (each for each in opened if each.severity != "informational" and _find_words(catalog, each).means)
-    return sorted(harmful, key=lambda incident: SEVERITIES.index(incident.severity))
+    opened = list_open_incidents(catalog.fault_relations, state) if catalog else ()
+    return [each for each in opened if each.severity != "informational" and _find_words(catalog, each).means]
 
 
 def _is_harmed(situation: CustomerSituation) -> bool:

@@ -13,7 +13,6 @@ from types import MappingProxyType
 
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import ServiceAbsence, list_absences, list_fleet_absences
-from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.timestamps import format_time, parse_time
@@ -85,7 +84,8 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     Machines that were never observed, or are gone for good, are not shown: a customer has never used them, or no more.
     """
     states, fleet, now = source.read_node_states(), source.fleet, source.clock.now()
-    serving, final = list_policy_states(fleet)
+    serving = fleet.states_in_service
+    final = {name for name, policy in fleet.policy_of_state.items() if policy.states[name].final}
     seen = {node.name for node in fleet.nodes.values() if sees(node)}
     ours = [state for state in states if state.node in seen and state.state not in final and name in ("", state.node)]
     known = {state.node: state for state in ours}
@@ -120,15 +120,9 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     )
 
 
-def list_policy_states(fleet: Fleet) -> tuple[set[str], set[str]]:
-    """Return the states in which customers use nodes, and those from which none comes back."""
-    states = [state for policy in fleet.policies.values() for state in policy.states.items()]
-    return {name for name, state in states if state.in_service}, {name for name, state in states if state.final}
-
-
 def measure_availability(
     states: Iterable[NodeState],
-    serving: set[str],
+    serving: Collection[str],
     begin: datetime,
     end: datetime,
     unread: Mapping[str, str] = MappingProxyType({}),
@@ -205,10 +199,9 @@ class ServiceNotice:
 
 def list_standings(source: RecordSource, states: Sequence[NodeState]) -> Iterator[ServiceStanding]:
     """Yield the standing of each node of the inventory that has left service at least once."""
-    serving, _ = list_policy_states(source.fleet)
     for state in states:
         node = source.fleet.nodes.get(state.node)
-        if node and (absences := list_absences(state, serving)):
+        if node and (absences := list_absences(state, source.fleet.states_in_service)):
             last = absences[-1]
             yield ServiceStanding(
                 state, node.pool, last.ended_at is not None, format_time(last.ended_at or last.began_at)

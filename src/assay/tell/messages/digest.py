@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from assay.adapters.tickets.markdown import format_ticket_title
 from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.tickets import DigestSentEntry, DigestStartedEntry
+from assay.model.faults.fault_record import rank_severity
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.technician_work import DigestSettings
@@ -36,8 +37,6 @@ MAX_LINES = 20
 MAX_TITLE = 200
 DETAILED = 5
 """Of so many tickets a message says cause, act and page; of the others, that they are there."""
-SEVERITIES = ("catastrophic", "degraded", "informational")
-"""From bad to harmless: the worst tickets come first."""
 REPEAT_NOTE = "An attempt to send this message broke off, so you may have it already."
 
 
@@ -236,7 +235,7 @@ def sort_items(digest: Digest) -> list[DigestItem]:
     """Return its tickets, the worst first."""
     return sorted(
         digest.items,
-        key=lambda item: (not item.is_open, _rank_severity(item.record.ticket.severity), item.event.at),
+        key=lambda item: (not item.is_open, rank_severity(item.record.ticket.severity), item.event.at),
     )
 
 
@@ -257,7 +256,7 @@ def format_digest_lines(digest: Digest) -> list[str]:
 
 def find_worst_severity(digest: Digest) -> str:
     """Return the worst severity of the open tickets, "" if none is open."""
-    return min((item.record.ticket.severity for item in digest.items if item.is_open), key=_rank_severity, default="")
+    return min((item.record.ticket.severity for item in digest.items if item.is_open), key=rank_severity, default="")
 
 
 def _format_item(item: DigestItem) -> str:
@@ -277,7 +276,3 @@ def _list_details(item: DigestItem, pages: str) -> Iterator[str]:
             yield f"  {label}: {words if len(words) <= MAX_TITLE else f'{words[: MAX_TITLE - 1]}…'}"
     if pages:
         yield f"  {pages}/tickets/{ticket.id}"
-
-
-def _rank_severity(severity: str) -> int:
-    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)

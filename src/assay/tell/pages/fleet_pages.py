@@ -12,7 +12,7 @@ from markupsafe import Markup
 from assay.act.orders.orders import describe_wait, list_rollout_orders
 from assay.act.tickets.ticket_updates import FABRIC_SCAN
 from assay.decide.moves.held_answers import list_open_breakers
-from assay.model.faults.fault_record import SEVERITIES
+from assay.model.faults.fault_record import rank_severity
 from assay.model.outcome import RecordedOutcome
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_time, parse_time
@@ -239,8 +239,7 @@ def render_tickets_page(records: LiveRecords, request: PageRequest) -> str:
     closed = sorted((record for record in seen if record.closed_at), key=lambda record: record.closed_at, reverse=True)
     opened = [record for record in seen if not record.closed_at]
     if order == "worst":
-        ranks: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}
-        opened.sort(key=lambda record: ranks.get(record.ticket.severity, len(ranks)))
+        opened.sort(key=lambda record: rank_severity(record.ticket.severity))
     number, first = find_part(request, len(opened))
     return render_frame(
         "tickets.html.j2",

@@ -13,7 +13,7 @@ from assay.model.page import draw_polyline
 from assay.model.timestamps import parse_epoch_seconds
 from assay.tell.pages.fabric_pages import list_drawn_faults, list_node_ports
 from assay.tell.pages.page_frame import PageRequest, link, render_frame
-from assay.tell.views.fleet import list_node_tickets
+from assay.tell.views.next_step import list_open_tickets
 from assay.tell.views.node_measurements import LimitedSeries
 from assay.tell.views.node_sync import STATE_WORDS
 from assay.tell.views.node_view import build_node_view
@@ -48,7 +48,7 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
         lines=[(series, draw_sparkline(series)) for series in view.series],
         source_link=link_source,
         commit=commit,
-        tickets=list_node_tickets(records.read_tickets(), view.state.node),
+        tickets=[*list_open_tickets(records.read_tickets()).get(view.state.node, {}).values()],
         rollouts=[each for each in records.read_rollouts().rollouts.values() if view.state.node in each.members][::-1],
         adapters=list_node_ports(records, view.state.node, fabric) if fabric else [],
         faults=list_drawn_faults(records, fabric=fabric, node=view.state.node) if fabric else [],

@@ -18,7 +18,7 @@ from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.fault_relations import UNRELATED
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import parse_time
-from assay.tell.customer.view import list_policy_states, list_stays, measure_availability
+from assay.tell.customer.view import list_stays, measure_availability
 from assay.tell.views.incident_groups import name_kind
 
 WEEK = timedelta(days=7)
@@ -83,7 +83,7 @@ def build_fleet_week(
 ) -> FleetWeek:
     """Return both weeks of the nodes of the inventory; `states` are those of all nodes."""
     known = [states[name] for name in fleet.nodes if name in states]
-    serving, _ = list_policy_states(fleet)
+    serving = fleet.states_in_service
     before = until - WEEK
     counts = [
         Counter(stays[-1][0] for state in known if (stays := list(list_stays(state, at)))) for at in (until, before)
@@ -116,14 +116,14 @@ def build_fleet_week(
     )
 
 
-def _measure(name: str, states: Sequence[NodeState], serving: set[str], until: datetime) -> ServiceLevel:
+def _measure(name: str, states: Sequence[NodeState], serving: Collection[str], until: datetime) -> ServiceLevel:
     levels = [measure_availability(states, serving, end - WEEK, end) for end in (until, until - WEEK)]
     this, before = (level.share if level else None for level in levels)
     return ServiceLevel(name, sum(state.state in serving for state in states), len(states), (this, before))
 
 
 def _list_causes(
-    catalog: FaultCatalog | None, states: Sequence[NodeState], serving: set[str], until: datetime
+    catalog: FaultCatalog | None, states: Sequence[NodeState], serving: Collection[str], until: datetime
 ) -> list[LossCause]:
     """Return what took nodes out or was an incident in either week, what cost the most this week first."""
     hours, began = defaultdict[str, list[float]](lambda: [0.0, 0.0]), defaultdict[str, list[str]](list)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _LATEST_END = re.compile(r"until (\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.+Z-]*) at the latest")
 """How a scheduler's adapter writes the latest end of a job in what a decision waits for."""
 IN_TIME = "if every step keeps to its time"
+SERVES = "It serves meanwhile."
 GENERAL_CONDITION = "the work on it must be finished first"
 
 
@@ -61,11 +62,12 @@ def describe_return(
 
 
 def read_returns(source: RecordSource, states: Collection[NodeState]) -> dict[str, str]:
-    """Return when each node is back, as `describe_return`; "" where no policy has its state."""
-    policies = {name: policy for policy in source.fleet.policies.values() for name in policy.states}
+    """Return when each node is back, as `describe_return`; "" for one that is well, or whose state no policy has."""
+    policies = source.fleet.policy_of_state
     absences = list_fleet_absences(source.fleet.policies.values(), source.read_node_states()) if states else []
     return {
         each.node: describe_return(each, policies[each.state], absences, source.clock.now())
+        or (SERVES if each.open_faults else "")
         if each.state in policies
         else ""
         for each in states

@@ -108,8 +108,8 @@ def list_cells(
     fleet: Fleet, states: Iterable[NodeState], unread: Mapping[str, str] = MappingProxyType({})
 ) -> list[NodeOnMap]:
     """Return every node of the inventory, in its order. `unread`: those in service whose last reading is too old."""
-    policies = {name: policy for policy in fleet.policies.values() for name in policy.states}
     known = {state.node: state for state in states}
+    policies = fleet.policy_of_state
     return [_make_cell(node, known.get(node.name), policies, unread.get(node.name)) for node in fleet.nodes.values()]
 
 
@@ -230,14 +230,6 @@ def select_rack_tickets(tickets: Iterable[TicketRecord], rack: RackOnMap) -> lis
         record
         for record in tickets
         if not record.closed_at and any(_is_in(place, rack) for place in record.ticket.places)
-    ]
-
-
-def list_node_tickets(tickets: Iterable[TicketRecord], node: str) -> list[TicketRecord]:
-    """Return the open tickets about a node, or with work at it."""
-    opened = [record for record in tickets if not record.closed_at]
-    return [
-        record for record in opened if node in (record.ticket.node, *(place.device for place in record.ticket.places))
     ]
 
 

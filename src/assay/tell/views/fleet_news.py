@@ -96,11 +96,10 @@ def _list_waiting(
     fleet: Fleet, states: Iterable[NodeState], cells: Iterable[NodeOnMap], tickets: Iterable[TicketRecord]
 ) -> Iterator[WaitingNodes]:
     """Yield the nodes by who must act next, with the task of all, or else that of each; the unobserved come last."""
-    policies = {name: policy for policy in fleet.policies.values() for name in policy.states}
     opened_tickets, trust = list_open_tickets(tickets), fleet.trust
     by_who: dict[str, list[tuple[str, NextStep]]] = defaultdict(list)
     for state in states:
-        step = find_next_step(state, policies.get(state.state), opened_tickets.get(state.node, {}), trust)
+        step = find_next_step(state, fleet.policy_of_state.get(state.state), opened_tickets.get(state.node, {}), trust)
         if step.who:
             by_who[step.who].append((state.node, step))
     for who, steps in by_who.items():

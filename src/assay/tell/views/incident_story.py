@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from assay.decide.faults.incidents import Incident, Symptom, list_incidents
+from assay.decide.faults.incidents import Incident, Symptom, list_open_incidents
 from assay.decide.state.node_state import NodeState, TransitionRecord
 from assay.model.facts import fact, shown
-from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
+from assay.model.faults.fault_record import FaultSeverity
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.tell.views.next_step import NOTHING_NEXT, NextStep, find_next_step, list_open_tickets
 
@@ -69,10 +69,9 @@ def tell_incidents(
     """
     if catalog is None or not state.open_faults:
         return ()
-    opened = [each for each in list_incidents(catalog.fault_relations, state) if each.is_open]
-    opened = [each for each in opened if each.severity != "informational"]
-    opened.sort(key=lambda incident: (SEVERITIES.index(incident.severity), incident.first_seen))
-    return tuple(_tell_incident(catalog, state, incident, serving, names) for incident in opened)
+    opened = list_open_incidents(catalog.fault_relations, state)
+    harmful = (incident for incident in opened if incident.severity != "informational")
+    return tuple(_tell_incident(catalog, state, incident, serving, names) for incident in harmful)
 
 
 def _tell_incident(
@@ -140,8 +139,7 @@ NO_STORY = NodeStory()
 
 def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str, NodeStory]:
     """Return the story of each node that has one. Nothing is read while all nodes are well."""
-    policies = {name: policy for policy in source.fleet.policies.values() for name in policy.states}
-    serving = {name for name, policy in policies.items() if policy.is_in_service(name)}
+    policies, serving = source.fleet.policy_of_state, source.fleet.states_in_service
     shown_states = [
         state for state in states if state.state not in serving or state.pending or state.hold or state.open_faults
     ]

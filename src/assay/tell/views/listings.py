@@ -76,7 +76,7 @@ class PoolSummary:
 def summarize_node(fleet: Fleet, state: NodeState, unread: Mapping[str, str], *, for_customer: bool) -> NodeSummary:
     """Return a node in short."""
     unread_since = unread.get(state.node)
-    in_service = any(policy.is_in_service(state.state) for policy in fleet.policies.values())
+    in_service = state.state in fleet.states_in_service
     if for_customer:
         standing = IN_SERVICE if in_service else OUT_OF_SERVICE
         return NodeSummary(state.node, state.pool, standing, in_service, state.since, unread_since=unread_since)
@@ -134,9 +134,7 @@ def list_changes(source: RecordSource, after: int, most: int, sees: Callable[[No
     if sees is None:
         return ChangePage(tuple(entries), position, more=is_cut)
     visible = {state.node for state in source.read_node_states() if sees(state)}
-    serving = {
-        name for policy in source.fleet.policies.values() for name in policy.states if policy.is_in_service(name)
-    }
+    serving = source.fleet.states_in_service
     changes = tuple(
         replace(entry, id="", body={"in_service": TransitionEntry.read(entry).to_state in serving})
         for entry in entries  # what the id is made from is not for customers

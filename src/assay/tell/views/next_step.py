@@ -7,12 +7,12 @@ from typing import Literal, NamedTuple
 
 from assay.decide.moves.held_answers import BREAKER_CAUSE
 from assay.decide.moves.manual_moves import SCHEDULER_SILENT
-from assay.decide.moves.proposals import FOREIGN_NOTE
+from assay.decide.moves.proposals import FOREIGN_CAUSE
 from assay.decide.state.node_state import NodeState, PendingDecision
 from assay.decide.trust.gate import list_trust_waits
 from assay.model.decision import HELD_RULE
 from assay.model.facts import fact
-from assay.model.faults.fault_record import SEVERITIES
+from assay.model.faults.fault_record import rank_severity
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.specs.policy_sections import LifecycleState
 from assay.model.specs.trust_rules import Trust
@@ -106,8 +106,8 @@ def find_next_step(
     if declared is not None and declared.final:
         return NOTHING_NEXT
     ticket, serves = next(iter(tickets), ""), declared is not None and declared.in_service
-    if state.note.startswith(FOREIGN_NOTE):
-        return NextStep("whoever closed the node", "open it when the work is done", state.note, ticket)
+    if others := next((cause.text for cause in state.noted_causes if state.note and cause.kind == FOREIGN_CAUSE), ""):
+        return NextStep("whoever closed the node", "open it when the work is done", others, ticket)
     work = f"technicians meanwhile: {tickets[ticket].order}" if ticket else ""
     if waiting := find_waiting_decision(state, serves=serves):
         return NextStep(*WAITS[waiting.blocker], "; ".join(filter(None, [waiting.detail, work])), ticket)
@@ -134,8 +134,7 @@ def _is_last(command: str) -> bool:
 def list_open_tickets(tickets: Iterable[TicketRecord]) -> dict[str, dict[str, Ticket]]:
     """Return the open tickets that name each node or other device, by id, the most severe first."""
     opened = [record for record in tickets if not record.closed_at]
-    ranks: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}
-    opened.sort(key=lambda record: (ranks.get(record.ticket.severity, len(ranks)), record.opened_at))
+    opened.sort(key=lambda record: (rank_severity(record.ticket.severity), record.opened_at))
     by_node: dict[str, dict[str, Ticket]] = {}
     for record in opened:
         for name in (record.ticket.node, *(place.device for place in record.ticket.places)):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from assay.act.ingest.silent_nodes import read_reading_times
 from assay.act.loop.projections import read_unknown_jobs
 from assay.decide.drift.sync_report import NodeSync
+from assay.decide.faults.incidents import list_open_incidents
 from assay.decide.moves.held_answers import OpenBreaker
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.decide.state.entry_messages import describe_decision
@@ -19,10 +20,9 @@ from assay.decide.state.node_state import EffectRecord, NodeState
 from assay.model.decision import DecisionCause, DecisionTiming
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.facts import extend, fact, shown
-from assay.model.faults.fault_record import NOT_JUDGED, FaultBlame, FaultRecord, FaultSeverity
-from assay.model.outcome import CheckVerdict
+from assay.model.faults.fault_record import NOT_JUDGED
 from assay.model.text.lists import format_count
-from assay.model.timestamps import format_ago, format_time
+from assay.model.timestamps import format_ago, format_second, format_time
 from assay.tell.views.expected_return import read_returns
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 from assay.tell.views.node_status import NodeStatus, make_node_status
@@ -42,52 +42,6 @@ MIB = 1024 * 1024
 
 
 @fact
-class ExplainedFault:
-    """A fault of the node."""
-
-    fault_class: str = shown("class")
-    """The fault class."""
-    subject: str
-    """The node or the part."""
-    severity: FaultSeverity
-    """How serious it is."""
-    blame: FaultBlame
-    """What is to blame."""
-    count: int
-    """How often it was seen."""
-    first_seen: str
-    """When it was first seen: ISO 8601 UTC."""
-    last_seen: str
-    """When it was last seen: ISO 8601 UTC."""
-    detail: str
-    """What was read."""
-    happened: str
-    """What happened, in a sentence of the fault catalogue; the class where it has no sentence."""
-
-
-@fact
-class ExplainedOutcome:
-    """One check on one subject in a run."""
-
-    run: str
-    """The id of the run."""
-    check: str
-    """The id of the check."""
-    subject: str
-    """What was judged: the node or a part of it."""
-    verdict: CheckVerdict
-    """The verdict."""
-    reason: str
-    """Why the verdict is so; "" for a pass."""
-    fault: str
-    """The fault class that a failure means; "" if none is named."""
-    evidence: str
-    """The digest of the evidence that was judged; "" without any."""
-    evidence_at: str
-    """When that evidence was collected: ISO 8601 UTC; "" without any."""
-
-
-@fact
 class ExplainedCause:
     """One reason of a decision."""
 
@@ -97,10 +51,8 @@ class ExplainedCause:
     """The record that it refers to."""
     text: str
     """The reason in one line."""
-    fault: ExplainedFault | None = shown(omit=True, default=None)
-    """The fault; only for a fault."""
-    outcome: ExplainedOutcome | None = shown(omit=True, default=None)
-    """The outcome; only for an outcome of one check. `id` of a phase that has passed is RUN/PHASE."""
+    evidence: str
+    """The evidence that its check judged, of when it is, and in which run; "" for another reason."""
 
 
 @fact
@@ -146,9 +98,15 @@ class RequiredPhase:
 
 
 @fact
-class UndecidedFailure(ExplainedOutcome):
+class UndecidedFailure:
     """A failure that decides nothing."""
 
+    check: str
+    """The id of the check."""
+    subject: str
+    """What was judged: the node or a part of it."""
+    reason: str
+    """Why it fails."""
     why: str
     """Why it decides nothing: it is only observed, or a known issue excuses it."""
 
@@ -160,15 +118,15 @@ class ExplainAnswer(NodeStatus):
     incidents: tuple[IncidentStory, ...]
     """The open incidents of the node, the worst first."""
     back: str
-    """When the node should be back in service; "" while it serves."""
+    """When the node should be back in service; "" while it serves and is well."""
     chain: tuple[ExplainedDecision, ...]
     """The last decisions about the node, oldest first."""
     requires: tuple[RequiredPhase, ...]
     """The phases of checks that the node's state requires."""
     undecided: tuple[UndecidedFailure, ...]
     """Failures that decide nothing."""
-    new_faults: tuple[ExplainedFault, ...]
-    """Open faults that no round has decided on yet."""
+    recorded: tuple[str, ...]
+    """What is open and asks for nothing, a line each."""
     agent: str
     """When its agent was last in contact, what it costs, and what it lost, in a line; "" if it has never had one."""
     breaker: OpenBreaker | None
@@ -196,7 +154,7 @@ def describe_node_status(source: RecordSource, state: NodeState, story: NodeStor
 
 def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:
     """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
-    ledger, catalog = source.ledger_for_reading, source.fleet.sound_fault_catalog
+    ledger = source.ledger_for_reading
     requires, undecided = judge_requirements(source, state)
     story = read_stories(source, [state]).get(state.node, NO_STORY)
     return extend(
@@ -204,10 +162,10 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
         describe_node_status(source, state, story),
         incidents=story.incidents,
         back=read_returns(source, [state])[state.node],
-        chain=tuple(build_decision_chain(ledger, catalog, state, last)),
+        chain=tuple(build_decision_chain(ledger, state, last)),
         requires=requires,
         undecided=undecided,
-        new_faults=tuple(_list_undecided_faults(ledger, catalog, state)),
+        recorded=tuple(_list_recorded(source.fleet.sound_fault_catalog, state)),
         agent=_describe_agent(source, state.node),
         breaker=_find_open_breaker(source, state),
         rollout=find_node_rollout(source, state.node),
@@ -232,9 +190,7 @@ def _read_influences(source: RecordSource, state: NodeState) -> str:
         return describe_influences(stored)
 
 
-def build_decision_chain(
-    ledger: Ledger, catalog: FaultCatalog | None, state: NodeState, last: int
-) -> Iterator[ExplainedDecision]:
+def build_decision_chain(ledger: Ledger, state: NodeState, last: int) -> Iterator[ExplainedDecision]:
     """Yield the `last` decisions about a node (0: all), oldest first, each with its causes and effects in full."""
     entries = ledger.entries(state.node, kinds=[DecisionEntry.kind])
     for entry in entries[-last:] if last else entries:
@@ -244,29 +200,20 @@ def build_decision_chain(
             decision,
             at=entry.at,
             text=describe_decision(decision),
-            because=tuple(_explain_cause(ledger, catalog, state, cause) for cause in decision.causes),
+            because=tuple(_explain_cause(ledger, state, cause) for cause in decision.causes),
             effects=tuple(effect for effect in state.effects if effect.decision == decision.decision),
         )
 
 
-def _explain_cause(
-    ledger: Ledger, catalog: FaultCatalog | None, state: NodeState, cause: DecisionCause
-) -> ExplainedCause:
-    """Return a cause with its fault, or its outcome."""
-    fault = next(
-        (_explain_fault(catalog, each) for each in state.faults if (cause.kind, each.id) == ("fault", cause.id)), None
-    )
+def _explain_cause(ledger: Ledger, state: NodeState, cause: DecisionCause) -> ExplainedCause:
+    """Return a cause with what its check judged."""
     outcomes = ledger.outcomes(run=cause.id.partition("/")[0], node=state.node) if cause.kind == "outcome" else ()
-    outcome = next((_explain_outcome(recorded) for recorded in outcomes if recorded.id == cause.id), None)
-    return ExplainedCause(cause.kind, cause.id, cause.text, fault, outcome)
-
-
-def _explain_fault(catalog: FaultCatalog | None, fault: FaultRecord) -> ExplainedFault:
-    return extend(ExplainedFault, fault, happened=(catalog.describe if catalog else str)(fault.fault_class))
-
-
-def _explain_outcome(recorded: RecordedOutcome) -> ExplainedOutcome:
-    return extend(ExplainedOutcome, recorded.outcome, run=recorded.run)
+    recorded = next((recorded for recorded in outcomes if recorded.id == cause.id), None)
+    if recorded is None or not recorded.outcome.evidence:
+        return ExplainedCause(cause.kind, cause.id, cause.text, "")
+    at = format_second(recorded.outcome.evidence_at)
+    evidence = f"evidence {recorded.outcome.evidence[:12]} of {at}, run {recorded.run}"
+    return ExplainedCause(cause.kind, cause.id, cause.text, evidence)
 
 
 def judge_requirements(
@@ -288,7 +235,7 @@ def judge_requirements(
         for result in results
     )
     undecided = tuple(
-        extend(UndecidedFailure, _explain_outcome(recorded), why=reason)
+        extend(UndecidedFailure, recorded.outcome, why=reason)
         for recorded in node.latest
         if (reason := _find_excuse(snapshot, node, recorded))
     )
@@ -301,7 +248,7 @@ def _make_snapshot(source: RecordSource, state: NodeState) -> FleetSnapshot | No
     from assay.validate.runs.subjects import list_declared_outcomes
 
     fleet = source.fleet
-    policy = next((policy for policy in fleet.policies.values() if state.state in policy.states), None)
+    policy = fleet.policy_of_state.get(state.state)
     node = fleet.nodes.get(state.node)
     if policy is None or node is None:
         return None
@@ -324,13 +271,22 @@ def _find_excuse(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: Recorded
     return issue.annotation if issue else ""
 
 
-def _list_undecided_faults(ledger: Ledger, catalog: FaultCatalog | None, state: NodeState) -> Iterator[ExplainedFault]:
-    decisions = ledger.entries(state.node, kinds=[DecisionEntry.kind])
-    causes = [cause for decision in decisions for cause in DecisionEntry.read(decision).causes]
-    decided = {fault for cause in causes for fault in cause.fault_ids}
-    for fault in state.faults:
-        if fault.is_open and fault.id not in decided and not state.is_repaired(fault):
-            yield _explain_fault(catalog, fault)
+def _list_recorded(catalog: FaultCatalog | None, state: NodeState) -> Iterator[str]:
+    """Yield what is open and asks for nothing: a fault that is only recorded, and errors that no class has.
+
+    What is a sign of an incident that asks for more is told there.
+    """
+    opened = list_open_incidents(catalog.fault_relations, state) if catalog else ()
+    in_incidents = {sign.id for each in opened if each.severity != "informational" for sign in each.symptoms}
+    recorded = (fault for fault in state.faults if fault.is_open and fault.severity == "informational")
+    for fault in recorded:
+        if fault.id not in in_incidents and not state.is_repaired(fault):
+            times = f", {fault.count} times" if fault.count > 1 else ""
+            happened = catalog.describe(fault.fault_class) if catalog else fault.fault_class
+            if fault.fault_class == NOT_JUDGED:
+                yield f"not judged{times}, no class has it: {fault.detail}"
+            else:
+                yield f"recorded, and asks for nothing: {happened} ({fault.fault_class} on {fault.subject}){times}"
 
 
 def _describe_agent(source: RecordSource, node: str) -> str:
@@ -363,7 +319,7 @@ def _find_open_breaker(source: RecordSource, state: NodeState) -> OpenBreaker | 
 def _describe_cost(source: RecordSource, state: NodeState) -> str:
     from assay.decide.state.lemon_score import compute_lemon_score
 
-    policy = next((policy for policy in source.fleet.policies.values() if state.state in policy.states), None)
+    policy = source.fleet.policy_of_state.get(state.state)
     score = compute_lemon_score(policy, state) if policy else None
     lemon = "; a lemon: its next fault goes to people" if score and score.is_lemon else ""
     return f"{score}{lemon}" if score and score.points else ""
@@ -383,12 +339,7 @@ def format_notes(answer: ExplainAnswer) -> Iterator[str]:
         yield f"{failure.check.rpartition('::')[2]} fails on {failure.subject}: {failure.reason} ({failure.why})"
     if answer.rollout:
         yield from format_node_rollout(answer.rollout)
-    for fault in (fault for fault in answer.new_faults if fault.severity == "informational"):
-        times = f", {fault.count} times" if fault.count > 1 else ""
-        if fault.fault_class == NOT_JUDGED:
-            yield f"not judged{times}, no class has it: {fault.detail}"
-        else:
-            yield f"recorded, and asks for nothing: {fault.happened} ({fault.fault_class} on {fault.subject}){times}"
+    yield from answer.recorded
     if held := answer.breaker:
         count = format_count(len(held.nodes), "node")
         yield f"the breaker of pool {held.pool} holds its answer back, with {count}; to clear it: {held.clear}"

@@ -88,7 +88,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         return None
     fleet, ledger, now = source.fleet, source.ledger_for_reading, source.clock.now()
     node = fleet.nodes.get(name)
-    policy = next((policy for policy in fleet.policies.values() if state.state in policy.states), None)
+    policy = fleet.policy_of_state.get(state.state)
     entries = ledger.entries(name)
     outcomes = ledger.outcomes(node=name, since=format_time(now - WINDOW))
     assets = [entry for entry in entries if entry.kind in ASSET_ENTRY_KINDS]

@@ -10,7 +10,7 @@ from assay.model.text.lists import format_count
 from assay.model.text.safe_text import escape_line
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_minute, format_time
-from assay.tell.views.expected_return import read_returns
+from assay.tell.views.expected_return import SERVES, read_returns
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def answer_tickets(source: RecordSource, records: Collection[TicketRecord]) -> l
     answered = []
     for record in records:
         node, page = record.ticket.node, source.fleet.find_page("tickets", record.ticket.id)
-        back = f"{returns[node] or f'{node} serves meanwhile.'} (as of {now})" if node in returns else "not known"
+        back = f"{returns[node] or SERVES} (as of {now})" if node in returns else "not known"
         lines = _list_answers(record, stories.get(node, NO_STORY), back, page) if not record.closed_at else ()
         answered.append(replace(record, answers=tuple(map(_shorten, lines))))
     return answered
@@ -50,8 +50,9 @@ def _list_answers(record: TicketRecord, story: NodeStory, back: str, page: str) 
         yield f"What broke: {ticket.node}: {incident.happened}"
         yield f"Since: {format_minute(incident.since)}, last seen {format_minute(incident.last_seen)}{incident.again}"
     else:
-        failed = first.partition(": ")[0] if kind == "stay" else ticket.title  # its title says what to do
-        yield f"What broke: {ticket.cause or failed}"
+        # the titles of these say what to do
+        failed = {"stay": first.partition(": ")[0], "breaker": first.removeprefix("breaker: ").partition("; ")[0]}
+        yield f"What broke: {ticket.cause or failed.get(kind, ticket.title)}"
         yield f"Since: {format_minute(record.opened_at)}, when the ticket was opened"
     yield f"Why we think so: {first}{more}"
     where = f"on {page}, or by " if page else "on the ticket's page, or by "
