@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from assay.decide.state.node_state import NodeState, TransitionRecord
 from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketPlace
 from assay.model.timestamps import format_time
-from assay.tell.customer.view import measure_availability
+from assay.tell.customer.view import find_service_change, measure_availability
 from assay.tell.views.fleet import draw_rack, draw_ticket_racks, find_racks, list_cells
 from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
 from tests.support.places import ROOT
@@ -68,6 +70,21 @@ def test_availability_says_over_which_nodes_it_is(paper: Paper) -> None:  # noqa
     found = measure_availability([paper.story(name) for name in ("n1", "n2", "n3")], SERVING, month, paper.now)
     assert found is not None
     assert (found.share, found.since, found.nodes) == (1.0, month, 2)
+
+
+def test_a_node_is_out_since_it_left_service_whatever_states_it_went_through() -> None:
+    moves = [
+        ("production", "production-reboot", 1),
+        ("production-reboot", "draining", 2),
+        ("draining", "production", 3),
+    ]
+    records = [TransitionRecord(f"2026-11-0{day}T00:00:00+00:00", origin, target) for origin, target, day in moves]
+    state = NodeState("n1", "a", "production", "", "", "", "2026-10-01T00:00:00+00:00")
+    found = [
+        find_service_change(replace(state, transitions=tuple(records[:count])), {"production"})[:10]
+        for count in range(4)
+    ]
+    assert found == ["2026-10-01", "2026-11-01", "2026-11-01", "2026-11-03"]
 
 
 def test_time_in_which_nobody_knows_a_node_counts_in_neither(paper: Paper) -> None:  # noqa: F811

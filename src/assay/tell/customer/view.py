@@ -96,7 +96,7 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
             state.pool,
             state.state in serving,
             state.state in serving and bool(state.pending),
-            state.since,
+            find_service_change(state, serving),
             state.node in unread,
             state.state in serving and bool(find_harm(catalog, state)),
         )
@@ -118,6 +118,12 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
         tuple(explained),
         len(shown[EXPLAINED:]),
     )
+
+
+def find_service_change(state: NodeState, serving: Collection[str]) -> str:
+    """Return since when a node is in service, or out of it, whatever states it went through since: ISO 8601 UTC."""
+    moves = (move for move in reversed(state.transitions) if (move.origin in serving) != (move.target in serving))
+    return next((move.at for move in moves), state.enrolled_at)
 
 
 def measure_availability(

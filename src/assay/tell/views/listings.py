@@ -19,6 +19,7 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.evidence_store import EvidenceStore
 from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer, read_customer_situation
+from assay.tell.customer.view import find_service_change
 from assay.tell.views.incident_story import NO_STORY, read_stories
 from assay.tell.views.node_explanation import ExplainAnswer, describe_node_status, explain_node
 from assay.tell.views.node_status import NodeStatus
@@ -78,8 +79,9 @@ def summarize_node(fleet: Fleet, state: NodeState, unread: Mapping[str, str], *,
     unread_since = unread.get(state.node)
     in_service = state.state in fleet.states_in_service
     if for_customer:
+        since = find_service_change(state, fleet.states_in_service)
         standing = IN_SERVICE if in_service else OUT_OF_SERVICE
-        return NodeSummary(state.node, state.pool, standing, in_service, state.since, unread_since=unread_since)
+        return NodeSummary(state.node, state.pool, standing, in_service, since, unread_since=unread_since)
     declared = fleet.nodes.get(state.node)
     return NodeSummary(
         node=state.node,
