@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.model.errors import AssayError
+from assay.model.ticket import TicketEvent, TicketRecord
+from assay.tell.messages.digest import Digest, DigestItem, format_digest_lines
 from tests.tell.fleet_with_history import HOSTILE, copy_fleet, make_fleet_with_history, make_ticket
 
 ROUTES = {
@@ -53,6 +56,13 @@ def test_without_a_route_the_message_to_people_is_shown(tmp_path: Path) -> None:
     make_fleet_with_history(tmp_path)
     assert list(preview(tmp_path)) == ["files", "people"]
     assert "/tickets/" not in preview(tmp_path)["people"], "nobody says where pages are"
+
+
+def test_what_was_seen_stands_in_a_message_with_marks_between_the_lines() -> None:
+    ticket = replace(make_ticket(), cause="", seen="psu3 has LossOfInput\nPower supply 3 input lost.")
+    event = TicketEvent("2026-11-21T12:00:00+00:00", "opened")
+    item = DigestItem(TicketRecord(ticket, event.at, history=(event,)), event)
+    assert "  cause: psu3 has LossOfInput; Power supply 3 input lost." in format_digest_lines(Digest("d", "r", (item,)))
 
 
 def test_nothing_to_tell_is_said(tmp_path: Path) -> None:

@@ -272,7 +272,7 @@ def _list_details(item: DigestItem, pages: str) -> Iterator[str]:
     ticket = item.record.ticket
     act = next(iter(ticket.steps.splitlines()), "")
     for label, text in (("cause", ticket.cause or ticket.seen), ("do", act)) if item.is_open else ():
-        if words := escape_line(" ".join(text.split())):
+        if words := escape_line(" ".join("; ".join(text.splitlines()).split())):
             yield f"  {label}: {words if len(words) <= MAX_TITLE else f'{words[: MAX_TITLE - 1]}…'}"
     if pages:
         yield f"  {pages}/tickets/{ticket.id}"
