@@ -43,6 +43,8 @@ Seconds = Annotated[float, Field(ge=0, lt=1e10, allow_inf_nan=False)]
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 LISTENING_NOTE_S, CLOCKS_LOOK_S = 2.0, 60.0
 MAX_BATCHES_AT_ONCE = 200
+GATHER_S = 0.02
+"""So long the thread waits for more batches after the first: a transaction costs as much as 60 batches in one."""
 
 
 class BatchRefused(Exception):
@@ -227,6 +229,7 @@ class BatchWriter:
             except Empty:
                 self._write_pending([])
                 continue
+            time.sleep(GATHER_S)
             waiting = [first, *self._take_waiting()]
             self._write_pending([pending for pending in waiting if pending])
             if None in waiting:
