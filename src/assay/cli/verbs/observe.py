@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 
 MAX_FAILURES_SHOWN = 3
-AREA_PATH_LENGTH = 2
-"""Length of a path that names a channel and an area. A missing reading at this level is a missing area."""
 
 
 @fact

@@ -200,18 +200,10 @@ def add_faults_of_logs(holder: HolderStatus, state: NodeState | None) -> HolderS
     faults = list_faults_of_logs(state)
     if not faults:
         return holder
+    about = [(f"{LOGS}::{fault.fault_class}", fault.subject, FAILING, fault.detail, "") for fault in faults]
     failures = [
-        AbnormalOutcome(
-            check=f"{LOGS}::{fault.fault_class}",
-            subject=fault.subject,
-            status=FAILING,
-            reason=fault.detail,
-            known="",
-            measured=parse_time(fault.last_seen).timestamp(),
-            run=holder.run,
-            fault=fault.fault_class,
-        )
-        for fault in faults
+        AbnormalOutcome(*words, parse_time(fault.last_seen).timestamp(), holder.run, fault.fault_class)
+        for words, fault in zip(about, faults, strict=True)
     ]
     areas, totals, phases = holder.shape
     totals = Counter(totals) + Counter({FAILING: len(failures)})
