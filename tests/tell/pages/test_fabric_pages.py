@@ -13,6 +13,8 @@ from assay.fabric.compare.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.fault_drawing import draw_discrepancy
 from assay.model.specs.fabric.cable import Cable, CableEnd
 from assay.tell.pages import page_routes
+from assay.tell.views.fabric_view import ScannedFabric
+from assay.tell.views.records import LiveRecords
 from tests.tell.asgi_calls import Caller, make_state
 from tests.tell.fleet_with_history import make_fleet_with_history
 from tests.tell.pages.scanned_fabric import EXCHANGED, MISSING, MOVED, store_faulty_scan
@@ -56,6 +58,24 @@ def test_of_many_fabrics_one_is_shown_and_the_others_are_a_click_away(
     assert [f'href="/fabric?fabric={name}"' in read(site, "/fabric") for name in names] == [True, True]
     assert 'class="fault-drawing"' not in read(site, "/fabric")
     assert read(site, "/fabric?fabric=compute").count('<svg class="fault-drawing"') == 3
+
+
+def test_a_switch_and_a_guid_are_found_without_the_scans_of_other_fabrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet, asked, read_all = make_fleet_with_history(tmp_path), list[str](), LiveRecords.read_fabrics
+
+    def note(records: LiveRecords, only: str = "") -> list[ScannedFabric]:
+        asked.append(only)
+        return read_all(records, only)
+
+    monkeypatch.setattr(LiveRecords, "read_fabrics", note)
+    site = Caller.reading(Starlette(routes=page_routes.routes(make_state(fleet, tmp_path / ".assay"))))
+    assert LEAF in read(site, f"/fabric/{LEAF}")
+    assert asked == ["compute"]
+    guid = fleet.nodes["n0003"].hca_guids[0]
+    assert site.get(f"/search?text={guid}").headers["location"] == "/nodes/n0003"
+    assert asked == ["compute"]
 
 
 def test_foreign_lines_are_named(tmp_path: Path) -> None:

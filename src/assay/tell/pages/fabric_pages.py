@@ -51,7 +51,9 @@ def render_fabric_page(records: LiveRecords, request: PageRequest) -> str:
 
 def render_switch_page(records: LiveRecords, request: PageRequest) -> str | None:
     """Return the page of a switch, None without one of this name."""
-    located = find_switch(records.read_fabrics(), request.path_params["name"])
+    name, designs = request.path_params["name"], list_used_designs(records.fleet)
+    only = next((each.name for each in designs if any(chip.name == name for chip in each.chips())), "")
+    located = find_switch(records.read_fabrics(only), name)
     if located is None:
         return None
     fabric, switch = located

@@ -263,7 +263,7 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
         return None
     cells = _read_cells(records)
     racks = draw_ticket_racks(records.fleet, cells, record.ticket.places)
-    is_cabling = record.ticket.verify.startswith(FABRIC_SCAN)
+    is_cabling, fabric = record.ticket.verify.startswith(FABRIC_SCAN), record.ticket.verify.removeprefix(FABRIC_SCAN)
     return render_frame(
         "ticket.html.j2",
         request,
@@ -271,7 +271,7 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
         ticket=record.ticket,
         racks=racks,
         answers=[line.partition(": ") for line in answer_tickets(records, [record])[0].answers],
-        faults=list_drawn_faults(records, ticket=ident) if is_cabling else [],
+        faults=list_drawn_faults(records, fabric=fabric, ticket=ident) if is_cabling else [],
         drawn=Markup,
         proof=find_ticket_proof(records, record),
         closing=describe_wait(record),

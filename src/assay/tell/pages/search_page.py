@@ -46,10 +46,9 @@ def find_things(records: LiveRecords, text: str) -> list[Found]:
     wanted = _reduce(text)
     if len(wanted) < LEAST_LETTERS:
         return []
-    things = [*_list_places(records), *_list_work(records, wanted), *_list_machines(records)]
+    things = [*_list_places(records, wanted), *_list_work(records, wanted), *_list_machines(records)]
     matches = [thing for thing in things if wanted in _reduce(thing.key)]
-    matches = matches or [thing for thing in _list_devices(records) if wanted in _reduce(thing.key)]
-    matches = matches or [*_list_stays(records, text)]
+    matches = matches or [*_list_devices(records, wanted)] or [*_list_stays(records, text)]
     exact = [thing for thing in matches if _reduce(thing.key) == wanted] or sorted(matches)
     return [*{thing.address: thing for thing in exact}.values()]
 
@@ -59,13 +58,14 @@ def _reduce(text: str) -> str:
     return text.lower().removeprefix("0x").replace(":", "")
 
 
-def _list_places(records: LiveRecords) -> Iterator[Found]:
-    """Yield nodes, by name and serial number, racks and pools."""
+def _list_places(records: LiveRecords, wanted: str) -> Iterator[Found]:
+    """Yield nodes that have the wanted text in their name or serial number, racks and pools."""
     nodes = records.fleet.nodes.values()
     for node in nodes:
-        line = f"{node.site} rack {node.rack} U{node.u}, pool {node.pool}, serial {node.serial}"
-        for key in filter(None, (node.name, node.serial)):
-            yield Found(key, "node", node.name, line, place("nodes", node.name))
+        for key in (node.name, node.serial):
+            if wanted in _reduce(key):
+                line = f"{node.site} rack {node.rack} U{node.u}, pool {node.pool}, serial {node.serial}"
+                yield Found(key, "node", node.name, line, place("nodes", node.name))
     for site, rack in sorted({(node.site, node.rack) for node in nodes}):
         yield Found(rack, "rack", rack, site, place("racks", rack, site=site))
     for pool in sorted({node.pool for node in nodes}):
@@ -96,13 +96,14 @@ def _list_machines(records: LiveRecords) -> Iterator[Found]:
             yield Found(serial, "machine", serial, machine.describe(), link("/machines", text=serial))
 
 
-def _list_devices(records: LiveRecords) -> Iterator[Found]:
-    """Yield adapters and switches, by name and GUID."""
-    for fabric in records.read_fabrics():
-        for device in fabric.topology:
+def _list_devices(records: LiveRecords, wanted: str) -> Iterator[Found]:
+    """Yield adapters and switches that have the wanted text in their name or GUID."""
+    for topology in records.read_topologies():
+        for device in topology:
             for key in (device.guid, device.name):
-                address = find_address(device.end(1))
-                yield Found(key, device.kind, device.name, f"{device.site} {device.rack}, GUID {device.guid}", address)
+                if wanted in _reduce(key):
+                    line = f"{device.site} {device.rack}, GUID {device.guid}"
+                    yield Found(key, device.kind, device.name, line, find_address(device.end(1)))
 
 
 def _list_stays(records: LiveRecords, serial: str) -> Iterator[Found]:

@@ -107,19 +107,26 @@ class LiveRecords:
         """Return the rollouts as they are now."""
         return read_projection(self.ledger_for_reading, ROLLOUTS)
 
+    def read_topologies(self, only: str = "") -> list[CompiledTopology]:
+        """Return the fabrics that have nodes, as they are designed, by name; or `only` one."""
+        return self._compile(self.fleet, only)
+
     def read_fabrics(self, only: str = "") -> list[ScannedFabric]:
         """Return the fabrics that have nodes, each with its last scan, by name; or `only` one."""
-        context, fabrics = self._refresh(), list[ScannedFabric]()
+        context = self._refresh()
+        return [
+            ScannedFabric(each, self._comparisons.get(context, context.fleet.designs[each.name], each))
+            for each in self._compile(context.fleet, only)
+        ]
+
+    def _compile(self, fleet: Fleet, only: str) -> list[CompiledTopology]:
         with self._lock:
-            if self._topologies_of is not context.fleet:
-                self._topologies, self._topologies_of = {}, context.fleet
-            for design in list_used_designs(context.fleet):
-                if only in ("", design.name):
-                    if design.name not in self._topologies:
-                        self._topologies[design.name] = compile_topology(design, context.fleet)
-                    topology = self._topologies[design.name]
-                    fabrics.append(ScannedFabric(topology, self._comparisons.get(context, design, topology)))
-        return fabrics
+            if self._topologies_of is not fleet:
+                self._topologies, self._topologies_of = {}, fleet
+            names = [design.name for design in list_used_designs(fleet) if only in ("", design.name)]
+            missing = (name for name in names if name not in self._topologies)
+            self._topologies |= {name: compile_topology(fleet.designs[name], fleet) for name in missing}
+            return [self._topologies[name] for name in names]
 
     def read_worsening(self) -> dict[str, Any]:
         """Return the last answer about what gets worse, as JSON has it; empty before the first."""
