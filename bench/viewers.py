@@ -168,14 +168,18 @@ def _token(number: int) -> str:
 def _let_in(root: Path) -> None:
     """Declare the viewers, every other one an operator, and the agent of one node."""
     visitors = {
-        f"viewer{number:02}": {"role": ("viewer", "operator")[number % 2], "token": {"sha256": _digest(_token(number))}}
+        f"viewer{number:02}": {
+            "role": ("viewer", "operator")[number % 2],
+            "token": {"sha256": hash_token(_token(number))},
+        }
         for number in range(TOKENS)
     }
     policy = root / "specs/lifecycle/default.yaml"
     policy.write_text(f"{policy.read_text()}\naccess: {json.dumps({'visitors': visitors})}\n")
-    hosts = {AGENT: {"agent_token": {"sha256": _digest(AGENT_TOKEN)}}}
+    hosts = {AGENT: {"agent_token": {"sha256": hash_token(AGENT_TOKEN)}}}
     (root / "inventory/agents.yml").write_text(json.dumps({pool_name(0): {"hosts": hosts}}))
 
 
-def _digest(token: str) -> str:
+def hash_token(token: str) -> str:
+    """Return a token as inventory and policy name it."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -5,31 +5,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.name_check import require_known
+from assay.cli.workspace import Workspace, tell_left_out
 from assay.ledger.history.flaky import FlakyCheck, query_flaky_checks
 from assay.ledger.history.parquet_files import history_folder
-from assay.ledger.history.queries import (
-    OutcomeHistory,
-    OutcomeQuery,
-    VerdictTurn,
-    query_extent,
-    query_turns,
-)
-from assay.model.errors import AssayError
+from assay.ledger.history.queries import OutcomeHistory, OutcomeQuery, VerdictTurn, query_extent, query_turns
 from assay.model.facts import extend, fact
 from assay.model.outcome import CheckVerdict, read_whole
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_duration, format_minute, parse_time
 from assay.validate.results.outcome_lines import SUBJECT_WIDTH, shorten_check, verdict_word
-
-if TYPE_CHECKING:
-    from assay.cli.workspace import Workspace
-
 
 COLOURS = {"fail": "red", "error": "yellow", "pass": "green"}
 MAX_FLAKY_SHOWN = 20
@@ -107,10 +96,7 @@ def show_flaky_checks(workspace: Workspace, days: int, check: str, form: str) ->
 
 
 def _open_history(workspace: Workspace) -> OutcomeHistory:
-    def tell(error: AssayError) -> None:
-        typer.echo(f"left out: {error}", err=True)
-
-    return OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now(), tell)
+    return OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now(), tell_left_out)
 
 
 def _print_block(lines: Iterator[str]) -> None:
