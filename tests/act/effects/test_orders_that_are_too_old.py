@@ -12,7 +12,7 @@ from assay.act.effects import pending_effect_runner as runner
 from assay.act.effects.gates import hold_outlived_orders, must_wait_for_trust
 from assay.act.loop.reconcile_pass import record_decisions
 from assay.act.loop.snapshot import FleetSnapshotCache
-from assay.act.tickets.desired_tickets import make_trust_tickets
+from assay.act.tickets.fleet_tickets import make_trust_tickets
 from assay.ledger.store import Ledger
 from assay.model.decision import DecisionCause
 from assay.model.entries.rollouts import RolloutGroup, RolloutStartedEntry

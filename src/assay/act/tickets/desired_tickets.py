@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from assay.act.effects.effect_journal import derive_effect_id
-from assay.act.orders.orders import list_fleet_waits
 from assay.act.remedies.dossier_build import locate_dossier
-from assay.act.tickets.part_names import PartNames, name_parts
+from assay.act.tickets.fleet_tickets import make_breaker_tickets, make_shortfall_tickets
+from assay.act.tickets.part_names import PartNames, make_place, name_parts
 from assay.act.tickets.ticket_moves import (
     TRIAL_TICKET_KIND,
     has_paperwork,
@@ -21,23 +19,19 @@ from assay.act.tickets.ticket_moves import (
     is_in_stay_ticket,
     join_failures,
     key_incident,
-    key_shared,
     key_stay,
+    make_identity,
 )
 from assay.decide.drift.differences import describe_fault
 from assay.decide.faults.incidents import Incident, list_open_incidents
-from assay.decide.faults.shared_incidents import SharedIncident, list_shared_incidents, map_open_incidents
-from assay.decide.moves.circuit_breaker import RATE_SAYS
+from assay.decide.faults.shared_incidents import list_shared_incidents, map_open_incidents
 from assay.decide.moves.cordons import find_last_cordon, must_be_closed
 from assay.decide.moves.corrections import describe_fights
 from assay.decide.moves.excused_failures import is_drift_explained
-from assay.decide.moves.held_answers import list_open_breakers
 from assay.decide.moves.proposals import FOREIGN_NOTE, find_respected_cordon, is_ordered_stay, list_disturbing_actions
 from assay.decide.moves.remedy_ladder import is_flapping
-from assay.decide.moves.replacements import find_spare, judge_pools
+from assay.decide.moves.replacements import find_spare
 from assay.decide.moves.required_checks import describe_missing_burn_in, find_burn_in_of_stay, judge_state_requirements
-from assay.decide.rollouts.decide_rollouts import shorten_id
-from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.lemon_score import compute_lemon_score
@@ -48,22 +42,19 @@ from assay.model.decision import FLAPPING_RULE, REPAIR_ACTIONS, WIPE
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import IDENTITY_FAULT
 from assay.model.faults.fault_record import SEVERITIES, FaultRecord, FaultSeverity
-from assay.model.fleet import Fleet
-from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
+from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.technician_work import TechnicianInspection
 from assay.model.specs.trend_rules import TREND_CLASSES
 from assay.model.text.lists import fold_names, format_list
-from assay.model.ticket import Ticket, TicketPlace
+from assay.model.ticket import Ticket
 
 DOSSIER_ACTION, TICKET_ACTION = "dossier", "ticket"
 TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in", "effect")
 """The kinds of causes that a ticket answers."""
-FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND, BURN_IN_TICKET_KIND = "foreign", "breaker", "burn-in"
-CAPACITY_TICKET_KIND = "capacity"
-"""How the keys of tickets about others' cordons, waves, burn-ins that prove nothing, and pools begin."""
-SERIES_WAITS = "until then assay neither repairs nor tickets this class there, and adds nodes to this ticket"
+FOREIGN_TICKET_KIND, BURN_IN_TICKET_KIND = "foreign", "burn-in"
+"""How the keys of tickets about others' cordons, and about burn-ins that prove nothing, begin."""
 REPORTS_FOLDER = Path("reports")
 UNPROVED_SHOWN = 5
 
@@ -113,8 +104,8 @@ def list_desired_tickets(
     joined = [each for each in tickets if each.node in views and is_cable_in_stay(snapshot, views[each.node], each)]
     tickets = [ticket for ticket in tickets if ticket not in joined]
     shared = list(list_shared_incidents(snapshot, incidents))
-    tickets += _breaker_tickets(snapshot, shared)
-    tickets += _shortfall_tickets(snapshot)
+    tickets += make_breaker_tickets(snapshot, shared)
+    tickets += make_shortfall_tickets(snapshot)
     begun = {view.name: record for view in snapshot.nodes if (record := find_burn_in_of_stay(view))}
     unproved = {name: each for name, each in begun.items() if each.outcome == "incomplete" and each.id in causes}
     tickets += _incomplete_burn_in_tickets(snapshot, unproved)
@@ -174,10 +165,10 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         work = f"{notes.name_work(view, incidents[0])}, in {node_state.state}"
         title = work if is_search or not inspection else f"{title}, because of {cause}"
     yield Ticket(
-        **_make_identity(key_stay(view)),
+        **make_identity(key_stay(view)),
         title=title,
         node=view.name,
-        places=(_make_place(view),),
+        places=(make_place(view),),
         expected=inspection.done if inspection else state.summary,
         seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ()), *wipe]),
         verify=f"assay certify {view.name} --reason '…'",
@@ -266,12 +257,12 @@ def _incomplete_burn_in_tickets(snapshot: FleetSnapshot, unproved: Mapping[str, 
         again = f"\nthen let it begin anew: assay move {view.name} {before[0]} --reason '…'" if before else ""
         seen = {record.reason: record.describe() for _, record in reversed(group)}
         yield Ticket(
-            **_make_identity(f"{BURN_IN_TICKET_KIND}/{key}"),
+            **make_identity(f"{BURN_IN_TICKET_KIND}/{key}"),
             title=f"{record.part} of the BurnIn {record.spec} gives no result in pool {view.node.pool}"
             if record.part
             else f"the burn-in of {view.name} proves nothing",
             node=view.name,
-            places=tuple(_make_place(view) for view, _ in group),
+            places=tuple(make_place(view) for view, _ in group),
             expected=f"each part of the BurnIn {record.spec} gives results",
             seen="\n".join([f"on {format_list(names)}", *list(seen.values())[:3]]),
             verify=f"assay explain {view.name}",
@@ -296,69 +287,6 @@ def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Co
         steps="find who opens it: slurmctld's log, or the API server's audit log\n"
         f"who wants it open: assay hold {view.name} --reason '…'",
     )
-
-
-def _breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedIncident]) -> Iterator[Ticket]:
-    """Yield one ticket for each wave or series that holds back nodes, with the cause that they have in common.
-
-    Of the `shared` incidents, those that no breaker holds back have tickets of their own.
-    """
-    held: set[int] = set()
-    shared_by = defaultdict[str, list[int]](list)
-    for number, each in enumerate(shared):
-        for name in each.nodes:
-            shared_by[name].append(number)
-    views_by_name = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
-    held_hours = snapshot.policy.breaker.held_hours
-    for breaker in list_open_breakers(view.node_state for view in views_by_name.values()):
-        views = [views_by_name[name] for name in breaker.nodes]
-        faults = chain.from_iterable(view.node_state.faults for view in views)
-        severities = [fault.severity for fault in faults if (fault.open_series if breaker.series else fault.is_open)]
-        known = sorted({number for name in breaker.nodes for number in shared_by.get(name, ())})
-        held |= set(known)
-        acts = [shared[number].order for number in known]
-        title = breaker.reason.removeprefix("breaker: ").partition(RATE_SAYS)[0].partition("; or ")[0]
-        title = title if breaker.series else f"many nodes of pool {breaker.pool} fail at once"
-        if len(acts) == 1 and {*breaker.nodes} <= {*shared[known[0]].nodes}:
-            title = acts[0]
-        yield Ticket(
-            **_make_identity(f"{BREAKER_TICKET_KIND}/{breaker.series or breaker.pool}"),
-            title=f"Find the cause, or clear the breaker: {title}",
-            node=views[0].name,
-            places=tuple(_make_place(view) for view in views),
-            expected="it is known whether they have one cause, and what failed passes its checks again",
-            seen=f"{breaker.reason}\nheld back: {format_list(breaker.nodes)}\n"
-            f"cordoned: {format_list(breaker.cordoned) or 'none'}",
-            verify=f"assay explain {views[0].name}",
-            severity=min(severities, key=SEVERITIES.index, default="degraded"),
-            steps="\n".join(acts or ["find what the nodes have in common: a driver, firmware, a switch, a rack, a job"])
-            + f"\nwhen it is mended, or is no common cause: {breaker.clear}\n"
-            f"{SERIES_WAITS if breaker.series else f'what only a log told is answered after {held_hours:g} h'}",
-        )
-    places = {view.name: _make_place(view) for view in snapshot.nodes}
-    yield from (_make_shared_ticket(each, places) for number, each in enumerate(shared) if number not in held)
-
-
-def _shortfall_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
-    """Yield the ticket of each pool that delivers less than it declares, and has no spare for that."""
-    views, states = {view.name: view for view in snapshot.nodes}, [view.node_state for view in snapshot.nodes]
-    for standing in judge_pools(snapshot).values():
-        away = [views[absent.state.node] for absent in (*standing.overdue, *standing.awaited)]
-        if not standing.is_short or not away or "ticket" not in away[0].profile.actions:
-            continue
-        expected = standing.expect_enough(snapshot.policy, states, snapshot.now)
-        day = f"expected to be enough again on {expected:%Y-%m-%d}" if expected else "when that ends is not known"
-        yield Ticket(
-            **_make_identity(f"{CAPACITY_TICKET_KIND}/{standing.pool}"),
-            title=f"{standing.describe()}, and no spare is left",
-            node=away[0].name,
-            places=tuple(map(_make_place, away)),
-            expected=f"{standing.declared.delivered} nodes of pool {standing.pool} serve",
-            seen="\n".join([day, *(f"{view.name} is in {view.node_state.state}" for view in away)]),
-            verify="assay status",
-            severity="degraded",
-            steps="repair what is out, the work that is done first, or bring further nodes in",
-        )
 
 
 def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
@@ -425,10 +353,10 @@ def _failed_check_tickets(
         return
     classes = sorted({recorded.outcome.fault or _test_name(recorded) for recorded in outcomes})
     yield Ticket(
-        **_make_identity(f"{TRIAL_TICKET_KIND}/{view.name}/{view.node_state.stay_id}"),
+        **make_identity(f"{TRIAL_TICKET_KIND}/{view.name}/{view.node_state.stay_id}"),
         title=f"{view.name} does not pass {view.node_state.state}: {', '.join(classes)}",
         node=view.name,
-        places=tuple(dict.fromkeys(_make_place(view, each.outcome.subject, notes.names) for each in outcomes)),
+        places=tuple(dict.fromkeys(make_place(view, each.outcome.subject, notes.names) for each in outcomes)),
         expected=f"every check of {view.node_state.state} passes",
         seen="\n".join(map(_describe_failure, outcomes)),
         verify="\n".join(f"{recorded.outcome.check}[{recorded.outcome.subject}]" for recorded in outcomes),
@@ -475,16 +403,16 @@ def _incident_tickets(
         checks = [f"{check.id}[{subject}]" for check, subject in view.declared if (check.fault, str(subject)) in kinds]
         acts = notes.describe_acts([incident.work.fault_class])
         acts += chain.from_iterable(describe_fights(snapshot, view, fault) for fault in present)
-        places = [_make_place(view, fault.subject, notes.names) for fault in present]
+        places = [make_place(view, fault.subject, notes.names) for fault in present]
         far_ends = [notes.names.find_far_end(view.name, incident.work.part)] if notes.names else []
         still = [f"{view.name} still serves: {wait}"] if serves and is_told else []
         spare = find_spare(snapshot, view) if is_worn else None
         if is_worn:
             ready = f"have {spare.name} ready" if spare else "no proven spare waits"
             acts.append(f"{ready} to take the place of {view.name}; nothing takes it out of service yet")
-            places += [_make_place(spare)] if spare else []
+            places += [make_place(spare)] if spare else []
         yield Ticket(
-            **_make_identity(key_incident(incident)),
+            **make_identity(key_incident(incident)),
             title=notes.name_work(view, incident),
             node=view.name,
             places=tuple(dict.fromkeys([*places, *filter(None, far_ends)])),
@@ -494,25 +422,6 @@ def _incident_tickets(
             severity=incident.severity,
             steps="\n".join(acts).replace("NODE", view.name),
         )
-
-
-def _make_shared_ticket(shared: SharedIncident, places: Mapping[str, TicketPlace]) -> Ticket:
-    """Return the ticket of a cause outside of the nodes that show it: one for all of them."""
-    order, leads = shared.order, [incident.lead for incident in shared.members]
-    return Ticket(
-        **_make_identity(key_shared(shared)),
-        title=f"{order[:1].upper()}{order[1:]}",
-        node=shared.nodes[0],
-        places=tuple(places[name] for name in shared.nodes),
-        expected=f"none of {format_list(fold_names(shared.nodes))} shows it",
-        seen="\n".join(
-            [shared.cause.summary, *(f"{each.fault_class} on {each.subject}: {each.detail}" for each in leads)]
-        ),
-        verify=f"assay explain {shared.nodes[0]}",
-        severity=min((each.severity for each in leads), key=SEVERITIES.index),
-        cause=shared.cause.summary,
-        steps=order,
-    )
 
 
 def _is_answered(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
@@ -529,20 +438,8 @@ def _is_answered(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord
 
 def _make_stay_ticket(view: NodeSnapshot, kind: str, severity: FaultSeverity = "degraded", **words: str) -> Ticket:
     """Return a ticket about a node, which ends with the node's stay in its state. `words` are the texts of `Ticket`."""
-    identity = _make_identity(f"{kind}/{view.name}/{view.node_state.stay_id}")
-    return Ticket(**identity, **words, node=view.name, places=(_make_place(view),), severity=severity)
-
-
-def _make_identity(key: str) -> dict[str, Any]:
-    return {"id": derive_id("ticket", key), "key": key}
-
-
-def _make_place(view: NodeSnapshot, subject: str = "", names: PartNames | None = None) -> TicketPlace:
-    """Return where a node or its part is; of a GPU, with its BMC's name and its serial number as the label."""
-    part = subject.removeprefix(view.node.subject).strip("/")
-    named = names.describe(view.node_state, part) if names and part.startswith("gpu") else part
-    label = named.removeprefix(part).strip(" ()")
-    return TicketPlace(view.name, view.node.site, view.node.rack, view.node.u, port=part, label=label)
+    identity = make_identity(f"{kind}/{view.name}/{view.node_state.stay_id}")
+    return Ticket(**identity, **words, node=view.name, places=(make_place(view),), severity=severity)
 
 
 def _describe_failure(recorded: RecordedOutcome) -> str:
@@ -551,70 +448,3 @@ def _describe_failure(recorded: RecordedOutcome) -> str:
 
 def _test_name(recorded: RecordedOutcome) -> str:
     return recorded.outcome.check.rpartition("::")[2]
-
-
-ROLLOUT_TICKET_KIND = "rollout"
-TICKET_RULES = {
-    "failures": "is paused: nodes failed",
-    "plan": "waits: a person must accept its plan",
-    "age": "is paused: no controller looked after it for too long",
-}
-"""The rules after which only a person resumes, with what the title of the ticket says."""
-
-
-def make_paused_ticket(snapshot: FleetSnapshot, rollout: Rollout | None) -> list[Ticket]:
-    """Return the ticket of a rollout that waits for a person, none for another. Each pause has its own.
-
-    Without a node because of which it was paused, it names the first node that waits.
-    """
-    pause = rollout.pause if rollout else None
-    if rollout is None or pause is None or pause.rule not in TICKET_RULES:
-        return []
-    views = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
-    named = [views[name] for name in pause.nodes or rollout.members if name in views]
-    named = named if pause.nodes else named[:1]
-    if not named:
-        return []
-    ident = shorten_id(rollout.id)
-    look = f"find why: assay explain {named[0].name}"
-    if pause.rule == "plan":
-        look = f"read the plan: assay plan --base {rollout.base[:12]} --head {rollout.commit[:12]}"
-    ticket = Ticket(
-        **_make_identity(f"{ROLLOUT_TICKET_KIND}/{rollout.id}/{rollout.pauses}"),
-        title=f"rollout {ident} {TICKET_RULES[pause.rule]}",
-        node=named[0].name,
-        places=tuple(map(_make_place, named)),
-        expected=f"the change {rollout.base[:12]} → {rollout.commit[:12]} works on its nodes, or is taken back",
-        seen=pause.reason,
-        verify=f"assay rollout show {ident}",
-        severity="degraded",
-        steps=f"{look}\n"
-        f"if the change is good: assay rollout resume {ident} --reason '…'\n"
-        f"if it is not: assay rollout abort {ident} --reason '…', and merge a `git revert`",
-    )
-    return [ticket]
-
-
-TRUST_TICKET_KIND = "trust"
-
-
-def make_trust_tickets(fleet: Fleet, snapshot: FleetSnapshot) -> Iterator[Ticket]:
-    """Yield a ticket for each thing that waits and that nobody has answered."""
-    views = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
-    for wait in list_fleet_waits(fleet, [view.node_state for view in views.values()]):
-        if wait.kind == "would" or (wait.said and wait.kind != "order"):
-            continue
-        provisioning = fleet.provisioning_of(wait.node)
-        page = f"\nits page: {provisioning.url}/nodes/{wait.node}" if provisioning else ""
-        words = f"--reason '…'; undo: {wait.undo}"
-        yield Ticket(
-            **_make_identity(f"{TRUST_TICKET_KIND}/{wait.node}/{wait.id}"),
-            title=f"{wait.node} waits for a person's yes",
-            node=wait.node,
-            places=(_make_place(views[wait.node]),),
-            expected="a person says yes or no",
-            seen=wait.text,
-            verify=f"assay explain {wait.node}",
-            severity="degraded",
-            steps=f"assay approve {wait.id[:12]} {words}\nor: assay decline {wait.id[:12]} --reason '…'{page}",
-        )

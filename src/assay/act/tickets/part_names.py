@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.decide.faults.incidents import Incident
+from assay.decide.state.fleet_snapshot import NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.compiler import compile_topology
@@ -88,3 +89,11 @@ class PartNames:
         last_seen = {serial: gpu for gpu, (serial, _) in state.gpus.items() if serial}
         names = map_bmc_gpus(evidence, map_parts_by_pci(self._fleet.spec_of(state.node)), last_seen)
         return {gpu: name for name, gpu in names.items() if name.startswith("GPU") and CHASSIS_PREFIX not in name}
+
+
+def make_place(view: NodeSnapshot, subject: str = "", names: PartNames | None = None) -> TicketPlace:
+    """Return where a node or its part is; of a GPU, with its BMC's name and its serial number as the label."""
+    part = subject.removeprefix(view.node.subject).strip("/")
+    named = names.describe(view.node_state, part) if names and part.startswith("gpu") else part
+    label = named.removeprefix(part).strip(" ()")
+    return TicketPlace(view.name, view.node.site, view.node.rack, view.node.u, port=part, label=label)

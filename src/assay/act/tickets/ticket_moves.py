@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 from assay.act.tickets.ticket_diff import TicketMoves
 from assay.decide.faults.incidents import Incident, list_incidents, list_open_incidents, name_incident
 from assay.decide.faults.shared_incidents import SharedIncident, list_shared_incidents, map_open_incidents
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.decision import PAPERWORK
+from assay.model.ledger_entry import derive_id
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_relations import matches
 from assay.model.ticket import Ticket
@@ -17,6 +19,11 @@ from assay.model.ticket import Ticket
 INCIDENT_TICKET_KIND, SHARED_TICKET_KIND, TRIAL_TICKET_KIND = "incident", "shared", "trial"
 FABRIC_TICKET_KIND = "fabric"
 """How the keys of tickets begin: about incidents, about what a state requires, and about cables."""
+
+
+def make_identity(key: str) -> dict[str, Any]:
+    """Return id and key of a ticket: the fields that tell it from others."""
+    return {"id": derive_id("ticket", key), "key": key}
 
 
 def key_incident(incident: Incident) -> str:

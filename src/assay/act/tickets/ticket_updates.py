@@ -16,15 +16,17 @@ from assay.act.schedules.due_slots import list_schedule_lines
 from assay.act.schedules.slot_runner import read_schedule_history
 from assay.act.tickets.collective_link_tickets import find_links, make_link_tickets
 from assay.act.tickets.desired_tickets import (
-    BREAKER_TICKET_KIND,
     BURN_IN_TICKET_KIND,
-    CAPACITY_TICKET_KIND,
     FOREIGN_TICKET_KIND,
-    ROLLOUT_TICKET_KIND,
     TICKET_CAUSES,
-    TRUST_TICKET_KIND,
     TechnicianNotes,
     list_desired_tickets,
+)
+from assay.act.tickets.fleet_tickets import (
+    BREAKER_TICKET_KIND,
+    CAPACITY_TICKET_KIND,
+    ROLLOUT_TICKET_KIND,
+    TRUST_TICKET_KIND,
     make_paused_ticket,
     make_trust_tickets,
 )
