@@ -200,11 +200,7 @@ def test_explain_shows_the_chain_from_the_fault_to_the_proof(ask):
     (link,) = told["chain"]
     assert (link["from"], link["to"], link["rule"]) == ("production", "production-reboot", RULE)
     (cause,) = link["because"]
-    assert tuple(cause["fault"][name] for name in ("class", "subject", "count")) == (
-        "gpu.xid.79",
-        "h100-a/n0003/gpu2",
-        2,
-    )
+    assert cause["text"].startswith("gpu.xid.79 on h100-a/n0003/gpu2: ")
     (effect,) = link["effects"]
     assert (effect["action"], effect["standing"], effect["reason"]) == ("reboot", "verified", "the boot id changed")
     text = ask("explain", "n0003", "--full")
@@ -214,11 +210,8 @@ def test_explain_shows_the_chain_from_the_fault_to_the_proof(ask):
 def test_explain_leads_a_failing_check_back_to_its_evidence(ask):
     (link,) = json.loads(ask("explain", "n0002", "--format", "json"))["chain"]
     (cause,) = link["because"]
-    assert tuple(cause["outcome"][name] for name in ("verdict", "reason", "evidence")) == (
-        "fail",
-        "7 of 8 GPUs",
-        "ab" * 32,
-    )
+    assert "7 of 8 GPUs" in cause["text"]
+    assert cause["evidence"] == "ab" * 32
     assert "evidence abababababab" in ask("explain", "n0002", "--full")
     assert "running jobs: end, so that the node can leave service (train" in ask("explain", "n0004")
 

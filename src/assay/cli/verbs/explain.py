@@ -85,7 +85,8 @@ def _list_decision_lines(decision: ExplainedDecision) -> Iterator[str]:
     for cause in decision.because:
         yield f"  because of {cause.kind}: {cause.text}"
         if cause.evidence:
-            yield f"    {cause.evidence}"
+            run = cause.id.partition("/")[0]
+            yield f"    evidence {cause.evidence[:12]} of {format_second(cause.evidence_at)}, run {run}"
     yield f"  by the rule {decision.rule}"
     for effect in decision.effects:
         reason = f": {effect.reason}" if effect.reason else ""

@@ -22,7 +22,7 @@ from assay.model.entries.node_entries import DecisionEntry
 from assay.model.facts import extend, fact, shown
 from assay.model.faults.fault_record import NOT_JUDGED
 from assay.model.text.lists import format_count
-from assay.model.timestamps import format_ago, format_second, format_time
+from assay.model.timestamps import format_ago, format_time
 from assay.tell.views.expected_return import read_returns
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 from assay.tell.views.node_status import NodeStatus, make_node_status
@@ -51,8 +51,10 @@ class ExplainedCause:
     """The record that it refers to."""
     text: str
     """The reason in one line."""
-    evidence: str
-    """The evidence that its check judged, of when it is, and in which run; "" for another reason."""
+    evidence: str = ""
+    """The digest of the evidence that its check judged; "" for another reason."""
+    evidence_at: str = ""
+    """When that evidence was collected: ISO 8601 UTC."""
 
 
 @fact
@@ -209,11 +211,8 @@ def _explain_cause(ledger: Ledger, state: NodeState, cause: DecisionCause) -> Ex
     """Return a cause with what its check judged."""
     outcomes = ledger.outcomes(run=cause.id.partition("/")[0], node=state.node) if cause.kind == "outcome" else ()
     recorded = next((recorded for recorded in outcomes if recorded.id == cause.id), None)
-    if recorded is None or not recorded.outcome.evidence:
-        return ExplainedCause(cause.kind, cause.id, cause.text, "")
-    at = format_second(recorded.outcome.evidence_at)
-    evidence = f"evidence {recorded.outcome.evidence[:12]} of {at}, run {recorded.run}"
-    return ExplainedCause(cause.kind, cause.id, cause.text, evidence)
+    read = (recorded.outcome.evidence, recorded.outcome.evidence_at) if recorded else ()
+    return ExplainedCause(cause.kind, cause.id, cause.text, *read)
 
 
 def judge_requirements(
