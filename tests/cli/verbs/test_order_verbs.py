@@ -200,7 +200,7 @@ def test_explain_shows_the_chain_from_the_fault_to_the_proof(ask):
     (link,) = told["chain"]
     assert (link["from"], link["to"], link["rule"]) == ("production", "production-reboot", RULE)
     (cause,) = link["because"]
-    assert cause["text"].startswith("gpu.xid.79 on h100-a/n0003/gpu2: ")
+    assert (cause["kind"], cause["text"], cause["evidence"]) == ("fault", "XID 79", "")
     (effect,) = link["effects"]
     assert (effect["action"], effect["standing"], effect["reason"]) == ("reboot", "verified", "the boot id changed")
     text = ask("explain", "n0003", "--full")

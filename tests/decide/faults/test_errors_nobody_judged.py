@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +23,7 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.fault_record import NOT_JUDGED
+from assay.model.fleet import Fleet
 from assay.model.log_message import find_message_form, name_form
 from assay.model.reading import value
 from assay.model.specs.fault_catalog import FaultCatalog, merge_catalogs
@@ -268,7 +270,5 @@ def test_a_page_counts_them_and_explain_says_each(seen, paper):
     assert build_fleet_view(paper_fleet(paper), [cell]).unjudged == (2, 1)
 
 
-def paper_fleet(paper) -> SimpleNamespace:
-    root = SimpleNamespace(name="paper")
-    policies = {paper.policy.name: paper.policy}
-    return SimpleNamespace(nodes=paper.nodes, policies=policies, root=root, commit="", dirty=False)
+def paper_fleet(paper) -> Fleet:
+    return Fleet(Path("paper"), paper.nodes, policies={paper.policy.name: paper.policy})

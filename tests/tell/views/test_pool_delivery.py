@@ -45,8 +45,9 @@ def leave(paper, name):
 def read(paper, tmp_path, silent=()):
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     ledger.append(*(replace(entry, seq=0) for entry in paper.log.values()))
+    serving, policies = paper.policy.states_in_service, {"default": paper.policy}
     fleet = SimpleNamespace(
-        policy=paper.policy, policies={"default": paper.policy}, nodes=paper.nodes, capacities=CAPACITIES
+        policy=paper.policy, policies=policies, states_in_service=serving, nodes=paper.nodes, capacities=CAPACITIES
     )
     clock = SimpleNamespace(now=lambda: paper.now)
     LastSeen(tmp_path / CONTACTS_FILE).record_polls(
