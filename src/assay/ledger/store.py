@@ -46,7 +46,7 @@ from assay.model.ledger_entry import IN_LAB, Context, LedgerEntry
 from assay.model.outcome import CheckStandings, Outcome, RecordedOutcome, SuiteRun
 from assay.model.timestamps import parse_epoch_seconds
 
-POLL_INTERVAL_S = 0.02
+POLL_INTERVAL_S = 0.05
 """Between two looks at SQLite's own number of changes, which costs some 10 µs and reads no table."""
 NOTIFY_CHANNEL = "assay_ledger"
 

@@ -32,6 +32,7 @@ from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.cordon_ownership import prefix_reason
+from assay.model.entries.node_entries import TransitionEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
@@ -173,6 +174,28 @@ def test_a_technicians_word_lets_the_node_be_looked_at_at_once(fleet: Path, monk
     running.until(lambda: looked)
     running.end()
     assert looked == [NODE]
+
+
+READ_AT_ONCE = ("seatrial", "test", "production", "confirmation", "triage")
+READ_LATER = ("draining", "zap", "production-reboot", "production-netboot")
+"""States that a node only passes, or that begin with a repair."""
+
+
+def test_a_node_is_read_at_once_where_its_new_state_can_use_it(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, looked = Running(fleet, fleet / ".assay" / "ledger.sqlite"), list[str]()
+    monkeypatch.setattr(looping, "observe_nodes", lambda _, names, **__: looked.extend(names) or [])
+    monkeypatch.setattr(looping, "record_decisions", lambda *_, **__: 0)
+    running.start()
+    states, now = READ_AT_ONCE + READ_LATER, format_time(datetime.now(UTC))
+    nodes = dict(zip(running.desk.fleet.nodes, states, strict=False))
+    moves = [
+        TransitionEntry("production", state, "d1").make_entry(f"t-{node}", now, node) for node, state in nodes.items()
+    ]
+    running.elsewhere(*reversed(moves))
+    running.until(lambda: len(looked) >= len(READ_AT_ONCE))
+    running.end()
+    assert len(nodes) == len(states)
+    assert sorted(nodes[node] for node in looked) == sorted(READ_AT_ONCE)
 
 
 def test_trouble_is_told_once_and_what_came_meanwhile_is_answered_when_it_is_over(fleet: Path, monkeypatch):

@@ -121,7 +121,8 @@ def _launch_engine(context: ActionContext, limits: Collection[QueueLimits]) -> I
         "executor_id": current_process(),
         "log_level": "CRITICAL",
         "enable_otlp": False,
-        "notification_listener_polling_interval_sec": 0.1,  # nobody is notified; the end of the engine waits for it
+        # Nobody is notified, and the end of the engine waits for it: a loop ends once, and each look costs CPU time.
+        "notification_listener_polling_interval_sec": 1.0 if find_engine_stack() else 0.1,
     }
     engine = _Engine(context)
     _engines.append(engine)

@@ -46,6 +46,7 @@ from assay.act.schedules.slot_runner import list_due_tasks, run_slot_task
 from assay.act.tickets.ticket_updates import list_fabrics_to_prove
 from assay.model.decision import REPAIR_ACTIONS
 from assay.model.entries.effects import EffectVerifiedEntry
+from assay.model.entries.node_entries import TransitionEntry
 from assay.model.errors import describe_error
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
@@ -65,7 +66,7 @@ STOP_GRACE_S = 10.0
 """How long running tasks may take to end when the loop stops."""
 IGNORED_KIND_PREFIXES = ("ticket.", "notice", "schedule.", "observe.", "commit.", "rollout.", "burnin.window")
 """Kinds of entries that change nothing for decisions."""
-REOBSERVE_KINDS = ("transition", "certified", "release", "part.replaced", "ticket.done")
+REOBSERVE_KINDS = ("certified", "release", "part.replaced", "ticket.done")
 """Kinds of entries after which a node is polled at once, as after a repair."""
 
 
@@ -191,13 +192,19 @@ class ReconcileLoop:
 
     def _note_entries(self, entries: Sequence[LedgerEntry]) -> None:
         """Note which nodes the entries are about. A failed turn loses none of them."""
-        to_observe = {entry.node for entry in entries if entry.kind in REOBSERVE_KINDS}
-        for entry in entries:
-            if entry.kind == EffectVerifiedEntry.kind and EffectVerifiedEntry.read(entry).action in REPAIR_ACTIONS:
-                to_observe.add(entry.node)
-        self._poll_schedule.mark_due(to_observe)
+        self._poll_schedule.mark_due({entry.node for entry in entries if self._asks_for_reading(entry)})
         relevant = {entry.node for entry in entries if not entry.kind.startswith(IGNORED_KIND_PREFIXES)}
         self._nodes_to_decide |= relevant & self._selected
+
+    def _asks_for_reading(self, entry: LedgerEntry) -> bool:
+        """Whether the node is polled at once: not before a repair, whose end asks for it, nor where it only passes."""
+        if entry.kind == EffectVerifiedEntry.kind:
+            return EffectVerifiedEntry.read(entry).action in REPAIR_ACTIONS
+        if entry.kind != TransitionEntry.kind:
+            return entry.kind in REOBSERVE_KINDS
+        state = self._fleet_state.context.fleet.policy.states.get(TransitionEntry.read(entry).to_state)
+        only_passes = state is not None and state.pass_to is not None and not state.requires
+        return state is None or not (only_passes or REPAIR_ACTIONS & {*state.entry})
 
     def _decide_on_news(self) -> None:
         """Decide about the nodes with new entries, and act on the decisions.
