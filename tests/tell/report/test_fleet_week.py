@@ -29,9 +29,9 @@ def week(paper: Paper) -> Callable[..., FleetWeek]:  # noqa: F811
     access = AccessRules.model_validate({"visitors": {"acme": {"role": "customer", "pools": ["a"]}}})
     policies = {name: one.model_copy(update={"access": access}) for name, one in fleet.policies.items()}
 
-    def build(*tickets: TicketRecord) -> FleetWeek:
+    def build(*tickets: TicketRecord, **unread: str) -> FleetWeek:
         declared = replace(fleet, nodes=paper.nodes, policies=policies)
-        return build_fleet_week(declared, paper.stories(), tickets, paper.now)
+        return build_fleet_week(declared, paper.stories(), tickets, paper.now, unread)
 
     return build
 
@@ -52,6 +52,13 @@ def lose(paper: Paper, name: str, hours: float) -> None:  # noqa: F811
     paper.later(hours=hours)
     back = TransitionEntry(state, "production", "d-back")
     paper.write(back.make_entry(f"back-{name}-{paper.serial}", paper.now.isoformat(), name))
+
+
+def test_a_node_that_nobody_knows_is_not_said_to_serve(serving: Paper, week: Callable[..., FleetWeek]) -> None:
+    serving.later(days=2)
+    pool, other = week(n1="", n2=serving.now.isoformat()).pools
+    assert (pool.serving, pool.unread, pool.shares[0]) == (NODES // 2 - 2, 2, 1.0)
+    assert (other.serving, other.unread) == (NODES // 2, 0)
 
 
 def test_what_took_nodes_out_stands_beside_the_week_before(serving: Paper, week: Callable[..., FleetWeek]) -> None:

@@ -138,6 +138,8 @@ def test_a_fault_that_only_a_log_told_is_an_incident_too(runs):
         "(gpu.xid.79)",
         "(gpu.xid.48)",
     ]
+    assert [holder.name for holder in one.holders if holder.is_ill] == ["n0003"], "on the map too"
+    assert 'class="old" title="r01 n0003: 2 faults of logs' in render_overview(one)
 
 
 def test_the_first_run_tells_what_fails_in_it(runs):

@@ -57,6 +57,7 @@ MAX_ATTACHED_BYTES = 64 << 20
 MEDIA_TYPES = {".txt": "text/plain", OBJECT_SUFFIX: "application/json"}
 ALLURE_STATUS = {FAILING: "failed", UNKNOWN: "broken", KNOWN: "skipped", ON_TRIAL: "skipped", SKIPPED: "skipped"}
 STATUS_PHRASES = {FAILING: "failed", UNKNOWN: "could not be judged", SKIPPED: "skipped"}
+TAGS = {KNOWN: "known issue", ON_TRIAL: "check on trial"}
 MAX_NAMED_FAILURES = 5
 """Failures that a result's message names; its steps have all of them."""
 ALLURE_PAGE, LOGS = "allure/index.html", "logs"
@@ -243,7 +244,7 @@ def allure_result(
     labels = [*allure_labels(fleet, node, subject, holder.shape.phases, ""), *(("fault", fault) for fault in faults)]
     incident = find_incident(fleet, holder)
     labels += [("incident", incident)] if incident else []
-    labels += [("run", holder.run), *(("tag", tag) for tag in _tags(holder))]
+    labels += [("run", holder.run), *(("tag", tag) for status, tag in TAGS.items() if holder.count(status))]
     message = describe_problems(holder)
     declared = fleet.nodes.get(node)
     description = ""
@@ -411,13 +412,6 @@ def _list_links(fleet: Fleet, holder: str, tickets: Mapping[str, Ticket]) -> Ite
         yield {"name": f"{holder}: why it stands so", "url": page, "type": "link"}
         for ident, ticket in tickets.items():
             yield {"name": ticket.title, "url": fleet.find_page("tickets", ident), "type": "issue"}
-
-
-def _tags(holder: HolderStatus) -> Iterator[str]:
-    if holder.count(KNOWN):
-        yield "known issue"
-    if holder.count(ON_TRIAL):
-        yield "check on trial"
 
 
 def _md5(text: str) -> str:

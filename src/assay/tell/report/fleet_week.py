@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import comb
+from types import MappingProxyType
 
 from assay.decide.faults.incidents import Incident, list_incidents
 from assay.decide.state.node_state import NodeState, TransitionRecord
@@ -33,12 +34,13 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ServiceLevel:
-    """The nodes of a pool or customer: how many serve, and in which share of each week they did (None: none served)."""
+    """The nodes of a pool or customer: how many serve, in which share of each week (None: none), and are not known."""
 
     name: str
     serving: int
     nodes: int
     shares: tuple[float | None, float | None]
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,13 @@ class FleetWeek:
 
 
 def build_fleet_week(
-    fleet: Fleet, states: Mapping[str, NodeState], tickets: Collection[TicketRecord], until: datetime
+    fleet: Fleet,
+    states: Mapping[str, NodeState],
+    tickets: Collection[TicketRecord],
+    until: datetime,
+    unread: Mapping[str, str] = MappingProxyType({}),
 ) -> FleetWeek:
-    """Return both weeks of the nodes of the inventory; `states` are those of all nodes."""
+    """Return both weeks of the nodes of the inventory. `states`: of all nodes. `unread`: as in measure_availability."""
     known = [states[name] for name in fleet.nodes if name in states]
     serving = fleet.states_in_service
     before = until - WEEK
@@ -98,11 +104,11 @@ def build_fleet_week(
             (name, (count, counts[1][name])) for name, count in (counts[0] | counts[1] - counts[0]).most_common()
         ),
         pools=tuple(
-            _measure(pool, [state for state in known if state.pool == pool], serving, until)
+            _measure(pool, [state for state in known if state.pool == pool], serving, until, unread)
             for pool in dict.fromkeys(node.pool for node in fleet.nodes.values())
         ),
         customers=tuple(
-            _measure(name, [state for state in known if state.pool in visitor.pools], serving, until)
+            _measure(name, [state for state in known if state.pool in visitor.pools], serving, until, unread)
             for policy in fleet.policies.values()
             for name, visitor in (policy.access.visitors.items() if policy.access else ())
             if visitor.role == "customer"
@@ -116,10 +122,13 @@ def build_fleet_week(
     )
 
 
-def _measure(name: str, states: Sequence[NodeState], serving: Collection[str], until: datetime) -> ServiceLevel:
-    levels = [measure_availability(states, serving, end - WEEK, end) for end in (until, until - WEEK)]
+def _measure(
+    name: str, states: Sequence[NodeState], serving: Collection[str], until: datetime, unread: Mapping[str, str]
+) -> ServiceLevel:
+    levels = [measure_availability(states, serving, end - WEEK, end, unread) for end in (until, until - WEEK)]
     this, before = (level.share if level else None for level in levels)
-    return ServiceLevel(name, sum(state.state in serving for state in states), len(states), (this, before))
+    lost = sum(state.node in unread for state in states)
+    return ServiceLevel(name, sum(state.state in serving for state in states) - lost, len(states), (this, before), lost)
 
 
 def _list_causes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -17,6 +17,7 @@ from assay.model.timestamps import format_time
 from assay.tell.report.failure_cards import (
     FailureCard,
     find_incidents,
+    list_faults_of_logs,
     make_incident_cards,
     make_unknown_cards,
     name_outcome,
@@ -53,7 +54,7 @@ class HolderSummary:
     `waiting` checks fail because a rollout has not come there yet; they are counted apart from `failing`.
     `label` is its name beside those of pool and rack; `node` says whether it is a node. `measured` is the time of its
     newest evidence (Unix seconds), None where there was never any. `stale` checks passed on evidence that is older than
-    the policy allows. `problems` are the first problems as text.
+    the policy allows. `problems` are the first problems as text. `faults`: how many open ones its logs told.
     """
 
     name: str
@@ -71,11 +72,12 @@ class HolderSummary:
     left_out: int = 0
     waiting: int = 0
     stale: int = 0
+    faults: int = 0
 
     @property
     def is_ill(self) -> bool:
-        """Whether any check fails or cannot be judged."""
-        return self.failing + self.unknown > 0
+        """Whether any check fails or cannot be judged, or its logs told of a fault."""
+        return self.failing + self.unknown + self.faults > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +129,13 @@ def build_overview(
     traits: Mapping[str, NodeTraits] = MappingProxyType({}),
     tickets: Collection[TicketRecord] = (),
     now: datetime | None = None,
+    unread: Mapping[str, str] = MappingProxyType({}),
 ) -> FleetOverview:
     """Return the overview, with the changes since the newest run before the window.
 
     What the `rollout` explains is no failure to act upon. `states` are those of the nodes: they know the faults that
     logs told, and who served when. `traits`: what each node may have in common with others. `now` ends the week, by
-    default the newest run.
+    default the newest run. `unread`: the nodes that are not known, and when each was last read.
     """
     runs = latest.list_reported_runs()
     since = find_baseline(runs, window_s)
@@ -162,7 +165,7 @@ def build_overview(
         still_cards=tuple(make_incident_cards(fleet, old, traits)),
         still_unknown_cards=tuple(make_unknown_cards(fleet, _drop_explained(still_unknown, incidents))),
         holders=tuple(holders),
-        week=build_fleet_week(fleet, states, tickets, now or datetime.fromtimestamp(runs[-1].at, UTC)),
+        week=build_fleet_week(fleet, states, tickets, now or datetime.fromtimestamp(runs[-1].at, UTC), unread),
         waiting=waiting,
         rollout=rollout.rollout,
     )
@@ -197,7 +200,8 @@ def _summarise_holders(
     catalog = fleet.sound_fault_catalog
     for holder in latest.read_holders():
         incidents += find_incidents(catalog, holder, states.get(holder.name), waits[holder.name])
-        judged[holder.name] = _summarise_holder(fleet, holder, new_counts[holder.name], waits[holder.name])
+        summary = _summarise_holder(fleet, holder, new_counts[holder.name], waits[holder.name])
+        judged[holder.name] = replace(summary, faults=len(list_faults_of_logs(states.get(holder.name))))
     nodes = [
         judged.pop(node.name, HolderSummary(node.name, node.name, node=True, pool=node.pool, rack=node.rack))
         for node in fleet.nodes.values()

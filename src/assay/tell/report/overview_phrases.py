@@ -67,6 +67,7 @@ def holder(overview: FleetOverview, holder: HolderSummary) -> str:
     if holder.measured is None:
         return f"{holder.name}: never judged"
     facts = [format_quantity(holder.failing, "failure")] if holder.failing else []
+    facts += [f"{format_quantity(holder.faults, 'fault')} of logs"] if holder.faults else []
     facts += [f"{holder.unknown} cannot be judged"] if holder.unknown else []
     facts += [f"{holder.newly} of them new"] if holder.newly and not overview.first else []
     facts += [f"{holder.waiting} wait for the rollout"] if holder.waiting else []

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import assay
+from assay.act.ingest.silent_nodes import read_unread_nodes
 from assay.act.loop.snapshot import FaultWaveTraits
 from assay.act.tickets.ticket_diff import TICKETS
 from assay.decide.state.node_projection import NODE_STATES
@@ -119,11 +120,11 @@ def build_reports(
         states = read_projection(ledger, NODE_STATES).node_states()
         traits = FaultWaveTraits(fleet, ledger, EvidenceStore(evidence))
         tickets = read_projection(ledger, TICKETS).values()
-        overview = build_overview(fleet, latest, window_s, rollout, states, traits, tickets, now)
+        unseen = read_unread_nodes(fleet, evidence.parent, states.values(), now) if now else {}
+        overview = build_overview(fleet, latest, window_s, rollout, states, traits, tickets, now, unseen)
         unread += latest.unread
         pages.overview.write_text(render_overview(overview, links, in_lab=fleet.is_lab))
-        made_of = reports / "allure" / "made-of"
-        entries = f"entry {ledger.head()}, outcomes {ledger.outcomes_head()}"
+        made_of, entries = reports / "allure" / "made-of", f"entry {ledger.head()}, outcome {ledger.outcomes_head()}"
         if not made_of.exists() or made_of.read_text() != entries:
             points = read_points(reports / ALLURE_HISTORY)
             _generate_allure(fleet, reports, evidence, latest, points, list_open_tickets(tickets), states)
