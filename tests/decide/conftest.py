@@ -206,7 +206,7 @@ class Paper:
         self.write(decision_and_fault_entries.make_fault_entry(seen, self.now))
         return seen.id
 
-    def effect(self, name: str, standing: str, decision: str, action: str, reason: str = "") -> None:
+    def effect(self, name: str, standing: str, decision: str, action: str, reason: str = "", **facts: Any) -> None:
         """Take an effect to a standing: intent, done, verified, failed or unknown."""
         effect = derive_id(decision, action)
         boot = {"boot_id": self.boots[name]} if name in self.boots else {}
@@ -215,7 +215,7 @@ class Paper:
         if standing != "intent":
             if boot and standing == "verified" and action in ("reboot", "powercycle"):
                 self.boots[name] = boot["boot_id"] = f"{name}-{effect}"
-            told = {"effect": effect, "reason": reason, "facts": boot}
+            told = {"effect": effect, "reason": reason, "facts": boot | facts}
             self.write(LedgerEntry(derive_id(effect, standing), self.now.isoformat(), f"effect.{standing}", name, told))
         if action == "burn-in" and standing == "verified":
             self.burn_in(name, effect)

@@ -141,6 +141,14 @@ class VerifiedUndrain(Protocol):
         """Undo a drain that asks for it and was set before the verification `began`. Return its reason, or ""."""
 
 
+@runtime_checkable
+class EndsJobs(Protocol):
+    """A scheduler that can end some of a node's jobs, and leave the others alone."""
+
+    def end_jobs(self, node: str, jobs: Collection[str]) -> None:
+        """End these jobs: a number of Slurm, the UID of a pod. What can start again is requeued. Others go on."""
+
+
 def load_scheduler_adapter(node: Node) -> SchedulerAdapter:
     """Return the adapter that the node's inventory variable `workloads` names.
 

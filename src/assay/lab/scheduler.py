@@ -9,7 +9,7 @@ PUT  /nodes/N/cordon            {"reason"}; 409 if N has another cordon
 DELETE /nodes/N/cordon
 PUT  /cordons                   {node: reason}; existing cordons stay
 GET  /standings                 {"jobs": [running jobs], "cordons": {node: reason}}
-POST /nodes/N/requeue           ends the node's jobs; each stays listed as requeued
+POST /nodes/N/requeue           {"jobs": [ids]} ends these jobs of the node, all without it; each stays listed
 POST /nodes/N/spare             {"command","given","deadline_s"}, bytes in base64
                                 → {"code","output","errors","yielded","gone_ms"}
 ```
@@ -100,9 +100,9 @@ class LabJobQueue:
         self._jobs.append(job)
         return job
 
-    def requeue(self, node: str) -> list[dict[str, Any]]:
-        """End the node's running jobs, mark them as requeued, and return them."""
-        ended = self.jobs(node)
+    def requeue(self, node: str, only: Collection[str] | None = None) -> list[dict[str, Any]]:
+        """End the node's running jobs, mark them as requeued, and return them. `only`: those with these ids."""
+        ended = [job for job in self.jobs(node) if only is None or job["id"] in only]
         for job in ended:
             job.update(state="requeued", ends_at=self._now().isoformat())
         return ended
@@ -191,6 +191,7 @@ class _SchedulerRoutes:
     """The handlers, one a route."""
 
     def __init__(self, world: LabWorld) -> None:
+        self._world = world
         self._queue = LabJobQueue(lambda: world.clock().now())
         self._spare = SpareCommandRunner(world, self._queue)
 
@@ -228,7 +229,14 @@ class _SchedulerRoutes:
         return JSONResponse({"cordon": ""})
 
     async def requeue(self, request: Request) -> Response:
-        return JSONResponse({"jobs": self._queue.requeue(request.path_params["node"])})
+        node, order = request.path_params["node"], await request.body()
+        ended = self._queue.requeue(node, json.loads(order)["jobs"] if order else None)
+        with self._world.change(node) as state:  # the processes of a job end with it
+            for gpu in state["gpus"]:
+                gone = {pid for pid, job in gpu.get("pid_jobs", {}).items() if str(job) in {one["id"] for one in ended}}
+                gpu["pids"] = [pid for pid in gpu["pids"] if str(pid) not in gone]
+                gpu["pid_jobs"] = {pid: job for pid, job in gpu.get("pid_jobs", {}).items() if pid not in gone}
+        return JSONResponse({"jobs": ended})
 
     async def spare(self, request: Request) -> Response:
         return JSONResponse(await self._spare.run_command(request.path_params["node"], **await request.json()))
@@ -277,6 +285,10 @@ class LabScheduler:
         self.cordon(node, reason)
         if now:
             self._request("POST", f"/nodes/{quote(node)}/requeue")
+
+    def end_jobs(self, node: str, jobs: Collection[str]) -> None:
+        """End and requeue these jobs of the node."""
+        self._request("POST", f"/nodes/{quote(node)}/requeue", {"jobs": sorted(jobs)})
 
     def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         """Return the status of each node, with one request."""

@@ -13,6 +13,7 @@ ActionName = Literal[
     "drain",
     "drain-now",
     "configure",
+    "gpu-reset",
     "reboot",
     "powercycle",
     "poweroff",
@@ -53,6 +54,11 @@ ACTIONS: Mapping[str, ActionFacts] = MappingProxyType(
             ("closes", "drains", "disturbs"),
         ),
         "configure": ActionFacts(0.1, "our own choice: a playbook of a few roles; minutes", ("declared",)),
+        "gpu-reset": ActionFacts(
+            0.25,
+            "our own choice: a reset takes seconds; the jobs on the GPU get minutes to write a checkpoint",
+            ("repairs", "disturbs"),
+        ),
         "reboot": ActionFacts(
             0.5, "our own choice: an HGX node needs 10 to 20 min to POST and boot", ("repairs", "restarts", "disturbs")
         ),
@@ -114,6 +120,8 @@ CONFIGURE: ActionName = "configure"
 """The action, and the remedy of a decision, that gives a node its settings where it is, also while jobs run there."""
 WIPE: ActionName = "wipe"
 """The action that lets the local drives erase themselves. A dossier is made even if it fails: the drives stay here."""
+GPU_RESET: ActionName = "gpu-reset"
+"""The action that resets GPUs. It mends these GPUs and nothing else of the node."""
 LOAD: ActionName = "burn-in"
 """The action that loads GPUs. Each load has its trust step: of idle nodes, of tests, of searches, of burn-ins."""
 CONFIGURE_IDLE = "configure-idle"

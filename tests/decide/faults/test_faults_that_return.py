@@ -130,7 +130,7 @@ def test_an_idle_node_does_not_move_while_the_fault_is_away_and_does_when_it_is_
     paper.jobs["n1"] = ()
     assert moved(paper.step()) == []
     fault = paper.fault("n1", "gpu.xid.62", "gpu3")
-    assert moved(paper.step()) == [("production", "production-reboot", "immediate")]
+    assert moved(paper.step()) == [("production", "production-gpu-reset", "immediate")]
     assert {one.id: one.response for one in paper.story("n1").faults}[fault] == "acted"
 
 

@@ -16,7 +16,7 @@ def fleet(paper, size=20, pool="a"):
     return names
 
 
-def wave(paper, fault="gpu.xid.119", **more):
+def wave(paper, fault="gpu.bus.lost", **more):
     names = fleet(paper, **more)
     for name in names:
         paper.fault(name, fault)
@@ -49,7 +49,7 @@ def test_what_is_held_is_listed_with_its_reason_and_what_is_cordoned(paper):
     assert paper.now.isoformat()[:16] == held.since[:16]
 
 
-@pytest.mark.parametrize("fault", ["gpu.xid.119", "gpu.xid.79"])
+@pytest.mark.parametrize("fault", ["gpu.bus.lost", "gpu.xid.79"])
 def test_what_was_held_is_answered_at_the_limits_pace_once_a_person_clears_it(paper, fault):
     names = wave(paper, fault)
     assert paper.step() == [], "nothing goes on by itself"

@@ -60,10 +60,10 @@ def test_a_pool_is_as_large_as_what_is_meant_to_serve(paper):
     assert any(note.startswith(("held back: 3 of 12 already out of pool a, 3 may be", "breaker")) for note in notes)
 
 
-def out_in(paper, name, *states, then="gpu.xid.119"):
+def out_in(paper, name, *states, then="gpu.bus.lost"):
     """Take a node out by a fault, and lead it through states as automation and certifications do."""
     paper.add(name, pool=name)
-    paper.fault(name, "gpu.xid.119", "gpu1")
+    paper.fault(name, "gpu.bus.lost", "gpu1")
     for state in states:
         for _ in range(6):
             if paper.story(name).state == state:

@@ -7,7 +7,7 @@ import pytest
 from assay.decide.moves.cordons import find_rack_companions
 
 WHOLE = 18
-CATASTROPHIC = ("gpu.xid.79", "gpu.xid.119")
+CATASTROPHIC = ("gpu.xid.79", "gpu.bus.lost")
 
 
 def rack(paper, name="r1", size=WHOLE, state="production"):

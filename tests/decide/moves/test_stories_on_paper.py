@@ -316,3 +316,24 @@ def test_what_gets_worse_is_noted_and_moves_holds_and_stops_nothing(paper):
     paper.settle("n9")
     paper.pass_all("n9")
     assert ("zap", "test", "immediate") in moves(paper.step()), "it holds nobody back"
+
+
+def test_a_fault_whose_remedy_is_a_reset_resets_its_gpu_and_then_goes_up_the_ladder(paper):
+    paper.add("n1", "production")
+    paper.pass_all("n1")
+    paper.fault("n1", "psu.failed", "psu1")
+    assert moves(paper.step()) == []
+    paper.fault("n1", "gpu.xid.119", "gpu3")
+    (made,) = paper.step()
+    assert (made.to_state, made.timing, made.remedy) == ("production-gpu-reset", "immediate", "reset")
+    paper.effect("n1", "verified", made.id, "cordon")
+    paper.effect("n1", "verified", made.id, "gpu-reset", "gpu3: reset", parts=["gpu3"])
+    assert paper.settle("n1") == ["drain"]
+    state = paper.story("n1")
+    assert {fault.fault_class: state.is_repaired(fault) for fault in state.faults} == {
+        "gpu.xid.119": True,
+        "psu.failed": False,
+    }
+    paper.later(minutes=5)
+    paper.fault("n1", "gpu.xid.119", "gpu3")
+    assert moves(paper.step()) == [("production-gpu-reset", "production-reboot", "immediate")]

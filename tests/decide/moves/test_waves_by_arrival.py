@@ -66,7 +66,7 @@ def test_what_only_a_log_told_is_answered_after_a_day_at_the_limits_pace(paper):
     assert states(paper) == {"production"}
     paper.later(hours=2)
     paper.step()
-    assert [story.state for story in paper.stories().values()].count("production-reboot") == 5, "25 % of 20"
+    assert [story.state for story in paper.stories().values()].count("production-gpu-reset") == 5, "25 % of 20"
 
 
 def test_what_is_held_is_told_again_each_day(paper):

@@ -11,7 +11,12 @@ def cases(made) -> set[tuple[str, str, bool | None]]:
 
 def test_a_class_that_leaves_a_rule_is_answered_by_the_next(repository) -> None:
     made = repository.policy("psu.failed, ", "").plan()
-    serving, verified = made.answers
+    serving, verified, reset = (
+        next(one for one in made.answers if one.old.rule == rule)
+        for rule in ("for-people", "for-people-after-repair", "for-people-after-a-reset")
+    )
+    assert len(made.answers) == 3
+    assert (reset.old.rule, reset.new.rule) == ("for-people-after-a-reset", "after-a-reset")
     assert {state for state, _, _ in serving.cases} == {"production", "spare"}
     assert (serving.old.rule, serving.new.rule) == ("for-people", "degraded-in-production")
     restarts = {f"production-{how}" for how in ("netboot", "poweron", "reboot", "powercycle-test")}

@@ -42,7 +42,7 @@ def restart(paper, name="n1", boot=NEW):
 def rebooted(paper):
     """Return a fleet whose node n1 was rebooted because of a fault, and waits for its proof."""
     paper.add("n1")
-    paper.fault("n1", "gpu.xid.62", "gpu0", marks={"kernel": f"{OLD}:7"})
+    paper.fault("n1", "gpu.xid.151", "gpu0", marks={"kernel": f"{OLD}:7"})
     paper.step()
     assert paper.story("n1").state == "production-reboot"
     restart(paper)
@@ -90,7 +90,7 @@ def test_a_fault_that_entered_the_ledger_after_the_evidence_keeps_the_node_out(r
 @pytest.mark.parametrize("proved", ["before", "after", "never"])
 @pytest.mark.parametrize(
     ("fault", "part"),
-    [("gpu.xid.119", "gpu2"), ("gpu.xid.62", "gpu0"), ("gpu.xid.62", "gpu2"), ("host.kernel.oops", "kernel")],
+    [("gpu.xid.119", "gpu2"), ("gpu.xid.151", "gpu0"), ("gpu.xid.151", "gpu2"), ("host.kernel.oops", "kernel")],
 )
 def test_a_fault_while_a_repair_is_verified_drains_as_the_policy_says_even_if_a_later_load_is_clean(
     rebooted, fault, part, proved
@@ -105,7 +105,7 @@ def test_a_fault_while_a_repair_is_verified_drains_as_the_policy_says_even_if_a_
 
 
 def test_an_old_line_of_the_boot_before_does_not_count_against_the_repair(rebooted):
-    rebooted.fault("n1", "gpu.xid.62", "gpu0", marks={"kernel": f"{OLD}:8"})
+    rebooted.fault("n1", "gpu.xid.151", "gpu0", marks={"kernel": f"{OLD}:8"})
     prove(rebooted)
     assert state(rebooted) == "production"
 
@@ -145,7 +145,7 @@ def test_an_informational_fault_after_the_evidence_does_not_matter_and_stays_ope
 def test_evidence_of_which_nobody_noted_the_order_proves_nothing_against_an_open_fault(rebooted):
     prove(rebooted, after_entry=None)
     assert lacks(rebooted) == set(), "all faults are answered by the reboot"
-    rebooted.fault("n1", "gpu.xid.62", "gpu2", marks={"kernel": f"{NEW}:9"})
+    rebooted.fault("n1", "gpu.xid.151", "gpu2", marks={"kernel": f"{NEW}:9"})
     prove(rebooted, after_entry=None)
     assert len(lacks(rebooted)) == 1
 
@@ -274,7 +274,7 @@ def test_a_pending_decision_is_not_withdrawn_because_a_clock_was_set_back(paper)
     paper.say("certified", "n1")
     paper.later(hours=-5)
     paper.jobs["n1"] = ("train",)
-    paper.fault("n1", "gpu.xid.62", "gpu0", marks={"kernel": f"{OLD}:1"})
+    paper.fault("n1", "gpu.xid.151", "gpu0", marks={"kernel": f"{OLD}:1"})
     paper.step()
     assert paper.story("n1").pending
     paper.step()

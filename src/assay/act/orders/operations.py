@@ -18,7 +18,7 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.operation_record import ENDED, OPERATIONS, OperationHistory, OperationRecord
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
-from assay.model.decision import PAPERWORK
+from assay.model.decision import GPU_RESET, PAPERWORK
 from assay.model.entries.node_entries import DecisionWithdrawnEntry, OrderedOperation
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -34,7 +34,7 @@ class WantedOperation:
     """What somebody wants done: the operation, its nodes, and the caller's key.
 
     `now`: without waiting for jobs. `role`: the role of who asks, "" on the command line. `within_hours`: how long it
-    is meant, 0 for as long as the policy says.
+    is meant, 0 for as long as the policy says. `gpus`: the slots that a reset is for; none: all.
     """
 
     name: OperationName
@@ -43,6 +43,7 @@ class WantedOperation:
     now: bool = False
     role: str = ""
     within_hours: float = 0.0
+    gpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class OperationOrders:
             rule = _find_rule(self.fleet, wish)
             if wish.role == CUSTOMER:
                 _refuse_too_many(self.fleet, rule, wish, history.operations.values())
-            asked = OrderedOperation(ident, wish.name, wish.key, role=wish.role)
+            asked = OrderedOperation(ident, wish.name, wish.key, role=wish.role, gpus=wish.gpus)
             entries, refusals = list[LedgerEntry](), list[AssayError]()
             for state in states:
                 try:
@@ -120,6 +121,9 @@ class OperationOrders:
         known = history.open.get(state.node)
         if known and known.arrival is not None:
             raise AssayError(f"{state.node} is under operation {known.operation}, which has begun")
+        count = self.fleet.spec_of(state.node).gpus.count
+        if none := sorted(slot for slot in wish.gpus if slot >= count):
+            raise AssayError(f"{state.node} has {count} GPUs, and no gpu{none[0]}")
         actions = [action for action in policy.states[rule.to].entry if action not in PAPERWORK]
         if missing := sorted(set(actions) - set(profile.actions)):
             raise AssayError(f"{state.node}: its profile {profile.name} does not allow {', '.join(missing)}")
@@ -150,8 +154,8 @@ def expand_rack(fleet: Fleet, rack: str) -> Sequence[str]:
 def _require_same(known: OperationRecord, wish: WantedOperation, operator: OperatorIdentity) -> OperationRecord:
     """Return the record under this key. Raises OrderRefused if the key stands for something else."""
     nodes = {each.node for each in known.nodes}
-    asked = (wish.name, set(wish.nodes), operator.reason)
-    if (known.operation, nodes, known.reason) != asked or (wish.now and not known.now):
+    asked = (wish.name, set(wish.nodes), operator.reason, set(wish.gpus))
+    if (known.operation, nodes, known.reason, set(known.gpus)) != asked or (wish.now and not known.now):
         raise OrderRefused(f"the key {wish.key} is that of another operation: {known.operation}, {known.id}")
     return known
 
@@ -161,6 +165,8 @@ def _find_rule(fleet: Fleet, wish: WantedOperation) -> OperationRule:
     if rule is None:
         fix = "declare it in `operations` of the policy; `assay upgrade` brings those of the starter"
         raise OrderRefused(f"the policy has no operation {wish.name}", fix=fix)
+    if wish.gpus and wish.name != GPU_RESET:
+        raise OrderRefused(f"{wish.name} is for whole nodes: only {GPU_RESET} is for single GPUs")
     if wish.role == CUSTOMER and not rule.customers_at_once:
         raise OrderRefused(f"the policy leaves {wish.name} to operators")
     if not 1 <= len(wish.nodes) <= MAX_NODES:

@@ -83,8 +83,16 @@ class KubernetesScheduler:
         """
         waits_for = format_jobs(self._make_jobs(self._list_pods_on(node)))
         cordon_node(self._cluster, read_node(self._cluster, node), reason, "draining", waits_for)
-        pods = [pod for pod in self._list_pods_on(node) if self._is_customers(pod)] if now else []
-        if now and (kept := evict_pods(self._cluster, pods, self.patience_s)):
+        if now:
+            self._evict(node, [pod for pod in self._list_pods_on(node) if self._is_customers(pod)])
+
+    def end_jobs(self, node: str, jobs: Collection[str]) -> None:
+        """Evict the customers' pods on the node that have these UIDs. Raises AssayError as a drain does."""
+        pods = (pod for pod in self._list_pods_on(node) if self._is_customers(pod))
+        self._evict(node, [pod for pod in pods if pod["metadata"]["uid"] in jobs])
+
+    def _evict(self, node: str, pods: Sequence[KubernetesObject]) -> None:
+        if kept := evict_pods(self._cluster, pods, self.patience_s):
             problem = f"{len(kept)} of {len(pods)} pods may not be evicted now: {format_jobs(self._make_jobs(kept))}"
             raise AssayError(problem, where=node, fix="move what the budget protects, or change the budget")
 

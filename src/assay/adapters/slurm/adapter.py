@@ -93,11 +93,18 @@ class SlurmScheduler:
         """Close the node. With `now`, requeue jobs that Slurm can start again and cancel the rest, except our own."""
         self.cordon(node, reason)
         if now:
-            jobs = [job for job in self._jobs() if node in job.nodes and occupies_node(job) and not is_our_job(job)]
-            requeued, cancelled = split_requeued_and_cancelled(jobs)
-            if cancelled:
-                self.client.read_lines("scancel", *map(str, cancelled))
-            self.client.run_scontrol(f"requeue {number}" for number in requeued)
+            self._end_jobs(job for job in self._jobs() if node in job.nodes)
+
+    def end_jobs(self, node: str, jobs: Collection[str]) -> None:
+        """End these customers' jobs of the node, as a drain does."""
+        self._end_jobs(job for job in self._jobs() if node in job.nodes and str(job.job_id) in jobs)
+
+    def _end_jobs(self, jobs: Iterable[SlurmJob]) -> None:
+        theirs = [job for job in jobs if occupies_node(job) and not is_our_job(job)]
+        requeued, cancelled = split_requeued_and_cancelled(theirs)
+        if cancelled:
+            self.client.read_lines("scancel", *map(str, cancelled))
+        self.client.run_scontrol(f"requeue {number}" for number in requeued)
 
     def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         """Return the status of these nodes, with one sinfo and one squeue."""

@@ -73,6 +73,9 @@ def start(
     rack: Annotated[
         str, typer.Option("--rack", metavar="RACK", autocompletion=complete_racks, help="All nodes of this rack.")
     ] = "",
+    gpus: Annotated[
+        list[int] | None, typer.Option("--gpu", metavar="SLOT", min=0, help="Only this GPU, for gpu-reset; repeatable.")
+    ] = None,
     now: Now = False,
     key: Annotated[
         str, typer.Option("--key", metavar="KEY", help="The same key is the same operation. Default: a new one.")
@@ -84,7 +87,7 @@ def start(
 ) -> None:
     """Order an operation that the policy declares: it is accepted or refused at once, and the next round decides.
 
-    cordon, uncordon, maintenance, reboot, power-cycle, power-off, power-on, reimage, zap, wipe, replace.
+    cordon, uncordon, maintenance, gpu-reset, reboot, power-cycle, power-off, power-on, reimage, zap, wipe, replace.
 
     Exit codes: 0 recorded; 2 refused, and nothing was recorded.
     """
@@ -97,7 +100,10 @@ def start(
         raise AssayError(f"there is no rack {rack}, or several sites have one", fix="--rack SITE/RACK")
     known = {state.node: state for state in workspace.read_node_states()}
     require_known(names, known, "node")
-    wish = WantedOperation(operation, names, key or secrets.token_hex(8), now, within_hours=parse_within(within))
+    chosen = tuple(sorted(set(gpus or ())))
+    wish = WantedOperation(
+        operation, names, key or secrets.token_hex(8), now, within_hours=parse_within(within), gpus=chosen
+    )
     orders = OperationOrders(workspace.fleet, workspace.ledger, operator)
     record, _ = orders.begin([known[name] for name in names], wish)
     print_answer(record, form, _format(record))
@@ -152,6 +158,7 @@ def cancel(
 def _format(record: OperationRecord) -> Iterator[str]:
     """Yield an operation as lines for people: itself, and each of its nodes."""
     names = format_nodes([node.node for node in record.nodes])
-    yield escape_line(f"{record.id}  {record.operation} {names}: {record.state}, by {record.who}: {record.reason}")
+    of = "".join(f" gpu{slot}" for slot in record.gpus)
+    yield escape_line(f"{record.id}  {record.operation} {names}{of}: {record.state}, by {record.who}: {record.reason}")
     for node in record.nodes:
         yield escape_line(f"  {node.node}  {node.state} since {node.at[:16]}{node.text and f': {node.text}'}")

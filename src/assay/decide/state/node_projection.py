@@ -25,6 +25,7 @@ from assay.decide.state.node_state import (
 from assay.decide.trust.record import TRUST_KINDS, MoveRequest, advance_trust
 from assay.model.decision import (
     CORRECTION_REMEDIES,
+    GPU_RESET,
     HELD_RULE,
     REPAIR_ACTIONS,
     RESTART_ACTIONS,
@@ -301,7 +302,8 @@ def _add_repair(state: NodeState, kind: str, at: str, ident: str, seq: int, fact
     boot = str(facts.get("boot_id") or "") if kind in RESTART_ACTIONS else ""
     ended = frozenset[str]().union(*(repair.earlier_boots for repair in state.repairs[-1:]))
     earlier = state.known_boots - {boot} if boot else ended
-    return change_state(state, repairs=(*state.repairs, RepairRecord(kind, at, ident, seq, boot, earlier)))
+    parts = tuple(facts.get("parts") or ()) if kind == GPU_RESET else ()
+    return change_state(state, repairs=(*state.repairs, RepairRecord(kind, at, ident, seq, boot, earlier, parts)))
 
 
 def _apply_replacement(state: NodeState, entry: LedgerEntry) -> NodeState:
@@ -531,4 +533,4 @@ def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
     return NodeStateProjection(plain["seq"], weeks, states, machines, {*states, *plain["former"]})
 
 
-STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 10, encode_node_states, decode_node_states)
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 11, encode_node_states, decode_node_states)

@@ -48,7 +48,7 @@ class RepairRecord:
     """A point before which no pass counts: a verified repair, a certification by a person, or a replaced part.
 
     `seq` is its number in the ledger, 0 in a history without numbers. `boot_id` is the boot that a verified restart
-    read back, and `earlier_boots` are those that had ended by then.
+    read back, and `earlier_boots` are those that had ended by then. `parts`: it mends these parts only; none: all.
     """
 
     kind: str
@@ -57,6 +57,7 @@ class RepairRecord:
     seq: int = 0
     boot_id: str = ""
     earlier_boots: frozenset[str] = frozenset()
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,10 @@ class NodeState:
 
     def is_repaired(self, fault: FaultRecord) -> bool:
         """Whether a fault was last seen before the last repair that can mend it, so that the repair answers it."""
-        repairs: Sequence[RepairRecord] = self.repairs
+        part = fault.subject.rpartition("/")[2]
+        repairs: Sequence[RepairRecord] = [
+            repair for repair in self.repairs if not repair.parts or part in repair.parts
+        ]
         if fault.needs_people:
             repairs = [repair for repair in repairs if repair.kind not in REPAIR_ACTIONS]
         boots = fault.boots if repairs else frozenset()

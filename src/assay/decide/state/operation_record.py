@@ -73,6 +73,8 @@ class OperationRecord:
     """Whether it waits for no job."""
     nodes: tuple[OperationOnNode, ...]
     """How far it is on each node."""
+    gpus: tuple[int, ...] = ()
+    """The slots of the GPUs that it is about; none: all, if it is about GPUs."""
     position: int = 0
     """The number of the ledger's entry that last changed it."""
 
@@ -220,6 +222,7 @@ def _begin(asked: OrderedOperation, move: MoveEntry, entry: LedgerEntry) -> Oper
         to=move.to,
         now=move.now,
         nodes=(),
+        gpus=asked.gpus,
     )
 
 

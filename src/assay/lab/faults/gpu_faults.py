@@ -114,9 +114,11 @@ def gpu_recovery(state: VirtualNodeState, now: datetime, gpu: int, action: str =
     state["gpus"][gpu]["recovery_action"] = _numbered(action, RECOVERY_ACTIONS)
 
 
-def gpu_busy(state: VirtualNodeState, now: datetime, gpu: int, pid: int = 4242) -> None:
-    """A leftover process on a GPU."""
-    state["gpus"][gpu] |= {"pids": [*state["gpus"][gpu]["pids"], pid], "memory_used_bytes": 2**30}
+def gpu_busy(state: VirtualNodeState, now: datetime, gpu: int, pid: int = 4242, job: int = 0) -> None:
+    """A process on a GPU: a leftover one, or one of a running `job` of the lab's scheduler."""
+    slot = state["gpus"][gpu]
+    jobs = {**slot.get("pid_jobs", {}), str(pid): job} if job else slot.get("pid_jobs", {})
+    slot |= {"pids": [*slot["pids"], pid], "pid_jobs": jobs, "memory_used_bytes": 2**30}
 
 
 def _count(slot: dict[str, Any], kind: str, count: int) -> None:

@@ -105,6 +105,7 @@ HEALTHY_GPU: Mapping[str, Any] = {
     "memory_used_bytes": 0,
     "recovery_action": 0,
     "pids": [],
+    "pid_jobs": {},
     "xids": [],
 }
 HEALED_BY_BOOT = (
@@ -112,6 +113,7 @@ HEALED_BY_BOOT = (
     "fabric_status",
     "inforom_valid",
     "nvlink_errors",
+    "pid_jobs",
     "pids",
     "recovery_action",
     "throttled_ns",
@@ -164,6 +166,12 @@ def gpu_after_boot(gpu: Mapping[str, Any]) -> dict[str, Any]:
     healed = {key: HEALTHY_GPU[key] for key in HEALED_BY_BOOT if key in gpu}
     ecc = {"ecc_enabled": gpu["ecc_pending"]} if "ecc_pending" in gpu else {}
     return {**gpu, **healed, **ecc, "lost": False, "remap_pending": 0}
+
+
+def gpu_after_reset(gpu: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the GPU after `nvidia-smi --gpu-reset`: as after a reboot, and without what the driver kept of it."""
+    cleared = {key: 0 for key in gpu if key.startswith("ecc_volatile_")}
+    return {**gpu_after_boot(gpu), **cleared, "throttle": 0, "persistence": False}
 
 
 def gpus(node: Node, spec: NodeSpec) -> list[DevicePart]:

@@ -202,6 +202,8 @@ def _processes(state: VirtualNodeState) -> Files:
         yield f"proc/{pid}/stat", f"{pid} ({name}) {mode} 1 1 1 0 -1 4194560 0 0 0 0\n"
         switches = "voluntary_ctxt_switches:\t120\nnonvoluntary_ctxt_switches:\t4\n"
         yield f"proc/{pid}/status", f"Name:\t{name}\nState:\t{mode}\n{switches}"
+    for pid, job in [pair for gpu in state["gpus"] for pair in gpu.get("pid_jobs", {}).items()]:
+        yield f"proc/{pid}/cgroup", f"0::/system.slice/slurmstepd.scope/job_{job}/step_0/user/task_0\n"
 
 
 def kernel_start_time(state: VirtualNodeState) -> datetime:

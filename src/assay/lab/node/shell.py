@@ -70,9 +70,11 @@ line=$(grep "^$2.service loaded " "$units")
 [ -n "$line" ] || { echo "Unit $2.service not found." >&2; exit 4; }
 case "$1" in
 show) set -- $line; printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\n' "$1" "$2" "$3" ;;
+is-active) set -- $line; echo "$3"; [ "$3" = active ] ;;
 is-enabled) [ ! -f "$own/$2.service" ] || [ -f "$own/$2.enabled" ] || { echo disabled; exit 1; }; echo enabled ;;
 enable) : > "$own/$2.enabled" ;;
 start) sed -i "s/^$2.service loaded .*/$2.service loaded active running $2/" "$units" ;;
+stop) sed -i "s/^$2.service loaded .*/$2.service loaded inactive dead $2/" "$units" ;;
 esac
 """
 CHRONYC = """\

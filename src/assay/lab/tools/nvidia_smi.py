@@ -1,4 +1,4 @@
-"""`nvidia-smi` on a virtual node: the settings of GPUs (`--query-gpu=…`), and changes of them.
+"""`nvidia-smi` on a virtual node: the settings of GPUs (`--query-gpu=…`), changes of them, and their reset.
 
 Tools start without site packages, which the lab's world needs: a change goes on in a Python with them.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from assay.lab.tools.state_reader import load_node_state, print_lines, working_gpus
@@ -15,6 +16,7 @@ from assay.lab.tools.state_reader import load_node_state, print_lines, working_g
 QUERY = "--query-gpu="
 QUERY_FORMATS = ("--format=csv,noheader,nounits", "--format=csv,noheader")
 REFUSED = 2  # "a supplied argument or flag is invalid"
+IN_USE = 255
 DEVICE_NOT_FOUND = 6  # nvidia-smi's exit code
 COMPUTE_MODES = ("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process")
 
@@ -22,7 +24,8 @@ Gpu = dict[str, Any]
 
 
 def run_nvidia_smi(words: list[str]) -> None:
-    """Print settings, or change one."""
+    """Print settings, change one, or reset GPUs."""
+    is_reset = len(words) == 3 and words[:2] == ["-r", "-i"]
     if len(words) == 2 and words[0].startswith(QUERY) and words[1] in QUERY_FORMATS:
         names = words[0].removeprefix(QUERY).split(",")
         if unknown := [name for name in names if name not in COLUMNS]:
@@ -31,27 +34,49 @@ def run_nvidia_smi(words: list[str]) -> None:
         state = load_node_state()
         gpus = [{**gpu, "driver": state["driver"]} for gpu in working_gpus(state)]
         print_lines(", ".join(str(COLUMNS[name](gpu)) for name in names) for gpu in gpus)
-    elif len(words) != 4 or words[0] != "-i" or words[2] not in OPTIONS:
+    elif (len(words) != 4 or words[0] != "-i" or words[2] not in OPTIONS) and not is_reset:
         print_lines(["Invalid combination of input arguments. Please run 'nvidia-smi -h' for help."])
         sys.exit(REFUSED)
     elif sys.flags.no_site:
         os.execv(sys.executable, [sys.executable, "-m", "assay.lab.tools", "nvidia-smi", *words])  # noqa: S606 — no shell
     else:
-        sys.exit(_change_setting(*words[1:]))
+        sys.exit(_reset_gpus(words[2].split(",")) if is_reset else _change_setting(*words[1:]))
+
+
+def _reset_gpus(addresses: list[str]) -> int:
+    """Reset GPUs, all or none. The driver refuses one in use, or kept open by its persistence mode."""
+    from assay.lab.node.healthy_devices import gpu_after_reset
+
+    with _change_state() as state:
+        named = [gpu for gpu in working_gpus(state) if gpu["pci"] in {text[-12:].lower() for text in addresses}]
+        if len(named) < len(addresses):
+            print_lines(["No devices were found"])
+            return DEVICE_NOT_FOUND
+        if busy := [gpu for gpu in named if gpu["pids"] or gpu["persistence"]]:
+            print_lines(f"GPU 0000{gpu['pci'].upper()} is currently in use by another process." for gpu in busy)
+            return IN_USE
+        for gpu in named:
+            gpu.update(gpu_after_reset(gpu))
+            print_lines([f"GPU 0000{gpu['pci'].upper()} was successfully reset."])
+    return 0
 
 
 def _change_setting(address: str, option: str, text: str) -> int:
     """Change a setting of one GPU in the state of the node. Return the exit code."""
+    with _change_state() as state:
+        gpus = [gpu for gpu in working_gpus(state) if gpu["pci"] == address[-12:].lower()]
+        for gpu in gpus:
+            gpu.update(OPTIONS[option](text))
+    return 0 if gpus else DEVICE_NOT_FOUND
+
+
+def _change_state() -> AbstractContextManager[Gpu]:
     from pathlib import Path
 
     from assay.lab.world import LabWorld
 
     folder = Path(os.environ["ASSAY_LAB_STATE"]).parent
-    with LabWorld(folder.parents[1]).change(folder.name) as state:
-        gpus = [gpu for gpu in working_gpus(state) if gpu["pci"] == address[-12:].lower()]
-        for gpu in gpus:
-            gpu.update(OPTIONS[option](text))
-    return 0 if gpus else DEVICE_NOT_FOUND
+    return LabWorld(folder.parents[1]).change(folder.name)
 
 
 def _switch(on: int) -> str:

@@ -148,7 +148,8 @@ class CertifiedEntry(EntryContent):
 class OrderedOperation:
     """The operation that an order for a node is part of: its id, its name, and the caller's key.
 
-    `actions` prove it, in the state that the order names. `role` is that of who gave it.
+    `actions` prove it, in the state that the order names. `role` is that of who gave it. `gpus` are the slots
+    that it is about; none: all.
     """
 
     id: str
@@ -156,6 +157,7 @@ class OrderedOperation:
     key: str
     actions: tuple[str, ...] = ()
     role: str = ""
+    gpus: tuple[int, ...] = shown(omit_stored=True, default=())
 
 
 @fact

@@ -333,6 +333,7 @@ OperationName = Literal[
     "cordon",
     "uncordon",
     "maintenance",
+    "gpu-reset",
     "reboot",
     "power-cycle",
     "power-off",

@@ -44,6 +44,7 @@ MAX_ORDER_BYTES = 4096
 OPERATIONS_PATH = "/operations"
 CANCEL_PATH = f"{OPERATIONS_PATH}/{{id}}/cancel"
 MAX_OPERATION_BYTES = 65536
+MAX_GPUS = 64
 OPERATION = "operation"
 """The name under which the rights of visitors have it."""
 Name = Annotated[str, Field(min_length=1, max_length=64)]
@@ -92,7 +93,7 @@ class OperationRequest(BaseModel):
     """An operation for `nodes`, or for all nodes of a `rack`, named `RACK` or `SITE/RACK`.
 
     `key`: chosen by the caller, and new for each operation. The same request with the same key is the same operation.
-    `now`: without waiting for jobs.
+    `now`: without waiting for jobs. `gpus`: the slots that a `gpu-reset` is for; none: all.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -103,6 +104,7 @@ class OperationRequest(BaseModel):
     reason: Reason
     key: str = Field(min_length=8, max_length=128, pattern=r"^[!-~]+$")
     now: bool = False
+    gpus: list[Annotated[int, Field(ge=0, le=MAX_GPUS - 1)]] = Field(default=[], max_length=MAX_GPUS)
 
 
 class OperationCancel(BaseModel):
@@ -251,7 +253,8 @@ class OperationRoutes(OrderRoutes):
         if not names or len(states) < len(set(names)):
             raise make_refusal(404, "there is no such node, or rack")
         nodes = tuple(state.node for state in states)
-        wish = WantedOperation(body.operation, nodes, body.key, body.now, visitor.role)
+        gpus = tuple(sorted(set(body.gpus)))
+        wish = WantedOperation(body.operation, nodes, body.key, body.now, visitor.role, gpus=gpus)
         return self._order_as(visitor, body.reason).begin(states, wish)
 
     def _order_as(self, visitor: Visitor, reason: str) -> OperationOrders:

@@ -77,11 +77,14 @@ class GpuSpec(StrictModel):
     """GPUs by slot: `pci[3]` is the PCI address of `gpu3`, whether or not a GPU answers there.
 
     `vendor`: who made them. `model`: the name that NVML gives, or that AMD gives. `pci`: the PCI addresses by slot.
+    `reset_together`: a reset of one is a reset of all: those with NVLink before Ampere, and where NVIDIA's manual of
+    nvidia-smi (`--gpu-reset`) asks for it.
     """
 
     vendor: Literal["nvidia", "amd"] = "nvidia"
     model: str
     pci: list[str] = Field(min_length=1)
+    reset_together: bool = False
 
     @property
     def count(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from assay.model.reading import ReadingTree, value
 from assay.node.probe.gpu.nvlink import read_fabric, read_nvlink
 from assay.node.probe.gpu.nvml import GPU_LOST, NvmlGpu, NvmlQuestion
-from assay.node.probe.node_access import LazyTree
+from assay.node.probe.node_access import LazyTree, NodeRoot
 
 CORRECTED = 0  # nvmlMemoryErrorType_t
 UNCORRECTED = 1
@@ -68,7 +68,7 @@ PROCESS_QUESTIONS = (  # in full: the pack keeps only those of NVML's bindings t
 )
 
 
-def read_device(gpu: NvmlGpu) -> LazyTree:
+def read_device(gpu: NvmlGpu, root: NodeRoot) -> LazyTree:
     """Return the branch of one GPU, or one leaf where it is lost.
 
     The temperature is read at once: it comes from the GPU itself, so it shows whether the GPU answers.
@@ -91,7 +91,7 @@ def read_device(gpu: NvmlGpu) -> LazyTree:
         "nvlink": read_nvlink(gpu),
         "fabric": read_fabric(gpu),
         "memory": read_frame_buffer(gpu),
-        **read_use(gpu),
+        **read_use(gpu, root),
     }
 
 
@@ -130,7 +130,7 @@ def _pcie(gpu: NvmlGpu) -> LazyTree:
     }
 
 
-def read_use(gpu: NvmlGpu) -> LazyTree:
+def read_use(gpu: NvmlGpu, root: NodeRoot) -> LazyTree:
     """Return the branches `mig`, `processes`, `utilisation` and the leaves of modes and the recovery action."""
 
     def read_modes(modes: list[int]) -> ReadingTree:
@@ -147,7 +147,7 @@ def read_use(gpu: NvmlGpu) -> LazyTree:
         "mig": gpu.ask_branch_later(read_modes, "nvmlDeviceGetMigMode"),
         "persistence": gpu.ask_later("nvmlDeviceGetPersistenceMode", then=bool),
         "compute_mode": gpu.ask_later("nvmlDeviceGetComputeMode", then=lambda mode: _name(COMPUTE_MODES, mode)),
-        "processes": lambda: _processes(gpu),
+        "processes": lambda: _processes(gpu, root),
         "utilisation": gpu.ask_branch_later(read_rates, "nvmlDeviceGetUtilizationRates"),
         "recovery_action": read_recovery_action,
     }
@@ -157,15 +157,26 @@ def _name(names: tuple[str, ...], number: int) -> str:
     return names[number] if number < len(names) else f"number {number}"
 
 
-def _processes(gpu: NvmlGpu) -> ReadingTree:
-    """Return the `count` and the `pids` of the GPU's processes; a kind that this driver cannot list counts as none."""
+def _processes(gpu: NvmlGpu, root: NodeRoot) -> ReadingTree:
+    """Return the `count` and the `pids` of the GPU's processes; a kind that this driver cannot list counts as none.
+
+    `cgroups` has the control group of each, in the same order: it names the job or pod. "" for one that has ended.
+    """
     pids: set[int] = set()
     answers: list[ReadingTree] = [_ask_pids(gpu, *names)() for names in PROCESS_QUESTIONS]
     for answer in answers:
         if "value" not in answer and ("failed" in answer or answer is answers[0]):
             return answer
         pids |= set(answer.get("value", ()))
-    return {"count": value(len(pids)), "pids": value(sorted(pids))}
+    cgroups = [_read_cgroup(root, pid) for pid in sorted(pids)]
+    return {"count": value(len(pids)), "pids": value(sorted(pids)), "cgroups": value(cgroups)}
+
+
+def _read_cgroup(root: NodeRoot, pid: int) -> str:
+    try:
+        return " ".join(root.read_text(f"/proc/{pid}/cgroup").split())
+    except OSError:
+        return ""
 
 
 def _ask_pids(gpu: NvmlGpu, newer: str, older: str) -> NvmlQuestion:

@@ -59,28 +59,28 @@ def build_nvml_branch(nvml: NvmlLibrary, root: NodeRoot) -> LazyTree:
 def _devices(nvml: NvmlLibrary, root: NodeRoot) -> LazyTree:
     addresses = _list_addresses(root)
     if addresses:
-        return {address: partial(_device_at_address, nvml, address) for address in addresses}
+        return {address: partial(_device_at_address, nvml, root, address) for address in addresses}
     count: ReadingTree = nvml.ask("nvmlDeviceGetCount")
     if "value" not in count:
         return count
-    return dict(_device_at_index(nvml, index) for index in range(count["value"])) or absent("NVML counts no GPU")
+    return dict(_device_at_index(nvml, root, index) for index in range(count["value"])) or absent("NVML counts no GPU")
 
 
-def _device_at_address(nvml: NvmlLibrary, address: str) -> LazyTree:
+def _device_at_address(nvml: NvmlLibrary, root: NodeRoot, address: str) -> LazyTree:
     branch: LazyTree = nvml.ask(
-        "nvmlDeviceGetHandleByPciBusId", address, into=lambda handle: read_device(NvmlGpu(nvml, handle))
+        "nvmlDeviceGetHandleByPciBusId", address, into=lambda handle: read_device(NvmlGpu(nvml, handle), root)
     )
     return branch
 
 
-def _device_at_index(nvml: NvmlLibrary, index: int) -> tuple[str, Any]:
+def _device_at_index(nvml: NvmlLibrary, root: NodeRoot, index: int) -> tuple[str, Any]:
     """Return the name and the question of the GPU at an index; its name is the address where NVML knows it."""
     try:
         handle = nvml.call("nvmlDeviceGetHandleByIndex", index)
         address = format_pci_address(nvml.call("nvmlDeviceGetPciInfo", handle))
     except nvml.Error as error:
         return f"index {index}", nvml.leaf_for_error(error)
-    return address, partial(read_device, NvmlGpu(nvml, handle))
+    return address, partial(read_device, NvmlGpu(nvml, handle), root)
 
 
 def format_pci_address(info: Any) -> str:
