@@ -184,7 +184,8 @@ def find_pruning(connection: Connection) -> OutcomesPrunedEntry | None:
     query = select(table.body).where(table.kind == OutcomesPrunedEntry.kind).order_by(table.seq.desc()).limit(1)
     body = connection.execute(query).scalar()
     try:
-        return OutcomesPrunedEntry.from_body(json.loads(body)) if body else None
+        content = json.loads(body or "null")
+        return OutcomesPrunedEntry.from_body(content) if isinstance(content, dict) else None
     except (AssayError, ValueError):
         return None  # the chain of entries shows the change
 
