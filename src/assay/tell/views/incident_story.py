@@ -54,8 +54,6 @@ class IncidentStory:
     """What a person does about it; "" if the catalogue does not say."""
     first: str
     """The id of the first incident of its kind on its part, which the key of its ticket has."""
-    earlier: int
-    """How many incidents of the same kind its part had before."""
     again: str
     """How long after the last of these it came, as the end of a sentence; "" the first time."""
 
@@ -95,7 +93,6 @@ def _tell_incident(
         done=tuple(_list_done(state, incident, serving)),
         act=known.investigate if known else "",
         first=incident.first,
-        earlier=len(incident.earlier),
         again=incident.describe_return(),
     )
 

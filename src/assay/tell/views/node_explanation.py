@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from assay.model.specs.fault_catalog import FaultCatalog
 
 
-MIB = 1024 * 1024
-
-
 @fact
 class ExplainedCause:
     """One reason of a decision."""
@@ -298,7 +295,7 @@ def _describe_agent(source: RecordSource, node: str) -> str:
     state, when = position.state, format_ago(format_time(contact.last_at), source.clock.now())
     words = [
         f"its agent was last in contact {when} and has delivered {format_count(position.received, 'item')}",
-        f"it has used {state['cpu_s']:.1f} CPU s and holds {state['rss_bytes'] / MIB:.0f} MiB",
+        f"it has used {state['cpu_s']:.1f} CPU s and holds {state['rss_bytes'] / 2**20:.0f} MiB",
     ]
     lost = {**state["dropped"], "overwritten": state["missed"]}
     if losses := [f"{number} {name}" for name, number in lost.items() if number]:
