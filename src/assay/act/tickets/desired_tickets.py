@@ -118,8 +118,8 @@ def list_desired_tickets(
             cables = [ticket for ticket in joined if ticket.node == view.name]
             stays = [_join_cables(stay, cables) for stay in _state_tickets(snapshot, view, notes)]
             tickets += stays or [*_failed_act_tickets(snapshot, view, causes)] or overdue
-            own = list(_incident_tickets(snapshot, view, alone, causes, view.name in miscabled, notes))
-            tickets += _failed_check_tickets(snapshot, view, alone, own, notes)
+            listed = list(_incident_tickets(snapshot, view, alone, causes, view.name in miscabled, notes))
+            tickets += _failed_check_tickets(snapshot, view, alone, listed, notes)
             tickets += _opened_node_tickets(snapshot, view, causes)
             tickets += _foreign_cordon_tickets(snapshot, view)
             tickets += _flapping_tickets(snapshot, view)
@@ -332,7 +332,7 @@ def _failed_check_tickets(
     snapshot: FleetSnapshot,
     view: NodeSnapshot,
     incidents: Sequence[Incident],
-    told: Iterable[Ticket],
+    listed: Iterable[Ticket],
     notes: TechnicianNotes,
 ) -> Iterator[Ticket]:
     """Yield the tickets of incidents with the failed requirements that are signs of them, and one for the others.
@@ -345,7 +345,7 @@ def _failed_check_tickets(
     outcomes = sorted(failed.values(), key=lambda recorded: (recorded.outcome.subject, recorded.outcome.check))
     outcomes = [] if state.fail_to else outcomes
     owners = {ident: key_incident(incident) for ident, incident in join_failures(snapshot, view, incidents, outcomes)}
-    for ticket in told:
+    for ticket in listed:
         signs = [recorded for recorded in outcomes if owners.get(recorded.id) == ticket.key]
         outcomes = [recorded for recorded in outcomes if recorded not in signs]
         yield replace(ticket, seen="\n".join(dict.fromkeys([ticket.seen, *map(_describe_failure, signs)])))
