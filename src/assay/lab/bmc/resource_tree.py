@@ -94,6 +94,6 @@ def make_status(health: str | None = "OK", state: str = "Enabled") -> dict[str, 
 
 def find_numbered_item(items: list[Any], ident: str, kind: str = "") -> Any:
     """Return the item with the index in `ident`, such as 2 in DIMM_2 of the kind DIMM_. Raises LookupError."""
-    if not (found := re.fullmatch(rf"{kind}(0|[1-9]\d{{0,5}})", ident)):
+    if not (numbered := re.fullmatch(rf"{kind}(0|[1-9]\d{{0,5}})", ident)):
         raise LookupError(ident)
-    return items[int(found[1])]
+    return items[int(numbered[1])]
