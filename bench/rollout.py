@@ -85,7 +85,7 @@ def roll_out(root: Path, nodes: int) -> Iterator[Measurement]:
         rollout, written = _find_rollout(context), context.ledger.entries(after=before)
         world = LabWorld(root / ".assay-lab/world")
         flashed = Counter(len(world.load(name)["flashes"]) for name in context.fleet.nodes)
-        floor_s = _measure_floor(root)
+        floor_s = _measure_floor(root, min(FLOOR_RUNS, nodes))
     if rollout.status != "finished" or flashed != {1: nodes}:
         raise RuntimeError(f"the rollout is {rollout.status} ({rollout.end_reason}); flashes of a node: {flashed}")
     parts = {"nodes": nodes, "wall_s": spent.wall_s, "children_cpu_s": spent.children_s, "floor_cpu_s_each": floor_s}
@@ -165,12 +165,12 @@ def _read_cpu_s(pid: int) -> tuple[float, float]:
     return own / TICKS, children / TICKS
 
 
-def _measure_floor(root: Path) -> float:
-    """Return the CPU seconds of one bare run of the playbook on one node, which changes nothing."""
+def _measure_floor(root: Path, count: int) -> float:
+    """Return the CPU seconds of one bare run of the playbook on one node of `count`, which changes nothing."""
     where = ["-i", "inventory", "-i", ".assay-lab/world/inventory.yml"]
     runs = [
         [str(BIN / "ansible-playbook"), *where, "--limit", f"n{number:04}", "playbooks/zap.yml"]
-        for number in range(1, FLOOR_RUNS + 1)
+        for number in range(1, count + 1)
     ]
     return sum(cost(command, root, times=1).cpu_s for command in runs) / len(runs)
 
