@@ -13,6 +13,7 @@ from assay.cli.verbs.slurm import build_hook_config
 from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.node.agent.pack import SLURM_HOOK
+from assay.node.agent.slurm_hook import drain_node
 from assay.node.probe.pack import build_pack
 from tests.support.places import ROOT
 from tests.support.slurm_cluster import Cluster, cluster, needs_slurm, said, until
@@ -85,6 +86,18 @@ def test_a_gpu_off_the_bus_drains_the_node_within_moments_with_our_reason(hooked
     until(lambda: adapter().uncordon("n0001") or state("n0001") == "idle")  # a check may have begun before the repair
     time.sleep(2.5)
     assert reason("n0001") == ""
+
+
+def test_the_real_scontrol_takes_the_words_of_a_hook_and_refuses_an_unknown_node(hooked: Cluster):
+    """A hook has an environment of its own from slurmd: here its function runs in the test's."""
+    assert drain_node("n0002", "gpu.missing: gpu1") == "n0002 drains"
+    assert adapter().read_cordon_reason("n0002") == "assay: gpu.missing: gpu1"
+    assert drain_node("n0002", "gpu.missing: gpu2").startswith("n0002 is closed already: State=IDLE+DRAIN")
+    assert adapter().read_cordon_reason("n0002") == "assay: gpu.missing: gpu1"
+    with pytest.raises(OSError, match="scontrol: Node nobody not found"):
+        drain_node("nobody", "gpu.missing: gpu1")
+    adapter().uncordon("n0002")
+    until(lambda: state("n0002") == "idle")
 
 
 @pytest.mark.slow

@@ -197,7 +197,7 @@ def _scontrol(*words: str) -> str:
     except subprocess.TimeoutExpired:
         raise OSError(f"scontrol does not answer within {SCONTROL_TIMEOUT_S:g} s") from None
     if done.returncode:
-        raise OSError(f"scontrol: {done.stderr.strip() or done.returncode}")
+        raise OSError(f"scontrol: {(done.stderr or done.stdout).strip() or done.returncode}")
     return done.stdout
 
 
