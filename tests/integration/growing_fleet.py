@@ -82,7 +82,7 @@ NOT_COUNTED = {
             "approve",
             "decline",
         ),
-        *("operations show", "operations cancel"),
+        *("operations show", "operations cancel", "operations defer"),
         *("rollout show", "rollout pause", "rollout resume", "rollout abort", "breaker clear", "collectives explain"),
     ),
     "reads months of measurements: `python -m bench trend-cost` counts it": ("trends",),

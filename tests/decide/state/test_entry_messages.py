@@ -226,6 +226,37 @@ LINES = [
     ("burnin.note", {**BURN_IN, "event": "interrupted", "text": "the node started again"}, "the node started again"),
     ("burnin.note", {**BURN_IN, "event": "stopped", "text": ""}, "its load has ended"),
     ("burnin.over", BURN_IN, "its phases are over, and it waits for collectives with other nodes"),
+    (
+        "operation.planned",
+        {
+            "operation": "o1",
+            "name": "reimage",
+            "key": "k",
+            "to": "production-netboot",
+            "who": "ann",
+            "reason": "a new image",
+            "nodes": ["n0001", "n0002"],
+            "starts_at": "2026-12-24T08:00:00+00:00",
+            "ends_at": "2026-12-24T12:00:00+00:00",
+        },
+        "reimage of 2 nodes (n0001, n0002) is planned by ann from 2026-12-24 08:00 UTC to 2026-12-24 12:00 UTC",
+    ),
+    (
+        "operation.deferred",
+        {
+            "operation": "o1",
+            "who": "acme",
+            "reason": "a run ends",
+            "starts_at": "2026-12-25T08:00:00+00:00",
+            "ends_at": "",
+        },
+        "planned work is deferred by acme to 2026-12-25 08:00 UTC: a run ends",
+    ),
+    (
+        "operation.dropped",
+        {"operation": "o1", "who": "", "reason": "it is held"},
+        "planned work did not begin: it is held",
+    ),
 ]
 
 

@@ -15,11 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from assay.act.orders.operations import begin_due_operations
 from assay.decide.state.operation_record import OPERATIONS, OperationHistory
 from assay.model.decision import Decision, DecisionCause
 from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.node_entries import DecisionEntry, TransitionEntry
+from assay.model.timestamps import format_time, hours, parse_time
 from assay.tell.api.conditional_answers import ChangeStream
+from assay.tell.messages.webhook_notices import find_planned
 from assay.tell.server.app_state import AppState
 from assay.tell.server.server import build_app
 from assay.tell.server.server_certificate import ListenConfig, ServerCertificate
@@ -210,6 +213,7 @@ def test_every_request_that_the_document_describes_gets_an_answer_that_it_descri
         (PATH, "post"),
         (f"{PATH}/{{id}}", "get"),
         (f"{PATH}/{{id}}/cancel", "post"),
+        (f"{PATH}/{{id}}/defer", "post"),
     ]
     serving = [each.node for each in state.records.read_node_states() if each.state == "production" and not each.hold]
     known, answers = ["nothing"], Counter[int]()
@@ -244,3 +248,73 @@ def test_every_request_that_the_document_describes_gets_an_answer_that_it_descri
     judge_reply(ask(ann, "key-of-document", serving[0], "maintenance"), paths[PATH]["post"])
     judge()
     assert {200, 202, 404, 409, 422} <= answers.keys(), answers
+
+
+def plan(caller: Caller, key: str, node: str, state: AppState, begins_h: float, **more: Any) -> Reply:
+    at = parse_time(state.context.now)
+    window = {"starts_at": format_time(at + hours(begins_h)), "ends_at": format_time(at + hours(begins_h + 4))}
+    return ask(caller, key, node, "maintenance", **{**window, **more})
+
+
+def test_planned_work_is_told_in_time_and_customers_defer_it_within_bounds(
+    acme: Caller, ann: Caller, state: AppState
+) -> None:
+    states = state.records.read_node_states()
+    theirs = [one.node for one in states if one.pool == "h100-a" and one.state == "production" and not one.hold]
+    node = theirs[-1]
+    assert "72 hours before" in plan(ann, "key-of-plan-0", node, state, 5).json["detail"]
+    assert plan(ann, "key-of-plan-0", node, state, 80, ends_at="").status == 422
+    assert plan(ann, "key-of-plan-0", node, state, 80, starts_at="soon").status == 409
+    made = plan(ann, "key-of-plan-1", node, state, 80)
+    assert (made.status, made.json["state"]) == (202, "planned"), made.body
+    assert "has maintenance planned" in plan(ann, "key-of-plan-2", node, state, 82).json["detail"]
+
+    ident = made.json["id"]
+    seen = acme.get(f"{PATH}/{ident}").json
+    assert (seen["state"], seen["reason"], seen["who"]) == ("planned", "the driver hangs", "")
+    calendar = acme.get(f"{PATH}.ics")
+    assert f"UID:{ident}@assay" in str(calendar.body)
+
+    def defer(caller: Caller, by_h: float) -> Reply:
+        at = format_time(parse_time(made.json["starts_at"]) + hours(by_h))
+        body = {"starts_at": at, "reason": "a run ends"}
+        return caller.post(f"{PATH}/{ident}/defer", body, content_type="application/json")
+
+    assert cancel(acme, ident).status == 409, "it is not theirs"
+    later = defer(acme, 300)
+    assert (later.status, later.json["deferred_hours"]) == (200, 300), later.body
+    assert defer(acme, 300).status == 200, "a second time changes nothing"
+    assert defer(acme, 337).status == 409, "two weeks in all"
+    assert defer(acme, 200).status == 409, "to no earlier time"
+
+    context, now = state.context, parse_time(later.json["starts_at"])
+    by_name = {one.node: one for one in state.records.read_node_states()}
+    begin_due_operations(context.fleet, context.ledger, by_name, now - hours(1))
+    assert ann.get(f"{PATH}/{ident}").json["state"] == "planned"
+    for _ in range(2):  # a kill between
+        begin_due_operations(context.fleet, context.ledger, by_name, now)
+    begun = ann.get(f"{PATH}/{ident}").json
+    assert (begun["state"], [one["node"] for one in begun["nodes"]]) == ("accepted", [node])
+    orders = [entry.body["operation"]["id"] for entry in context.ledger.entries(node, kinds=["move"])]
+    assert orders.count(ident) == 1
+    assert defer(ann, 400).status == 409, "its time has come"
+    assert cancel(ann, ident).json["state"] == "cancelled"
+
+
+def test_planned_work_is_cancelled_and_webhooks_hear_of_all_of_it(ann: Caller, state: AppState) -> None:
+    states = state.records.read_node_states()
+    node = [one.node for one in states if one.pool == "h100-a" and one.state == "production" and not one.hold][-2]
+    ident = plan(ann, "key-of-plan-8", node, state, 80).json["id"]
+
+    def read(known: dict[str, Any]) -> list[Any]:
+        records = [state.records.read_operations(None)[ident]]
+        return list(find_planned(records, known, {node: "h100-a"}))
+
+    [item] = read({})
+    assert (item["event"], item["node"], item["operation"]) == ("planned", node, ident)
+    known = {f"{node} {ident}": item}
+    assert read(known) == [], "once"
+    assert cancel(ann, ident).json["state"] == "cancelled"
+    assert read({}) == [], "who never heard of it hears nothing"
+    [item] = read(known)
+    assert item["event"] == "dropped"

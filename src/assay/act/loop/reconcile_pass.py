@@ -23,6 +23,7 @@ from assay.act.loop.fleet_reload import accept_commit
 from assay.act.loop.pass_log import records_pass
 from assay.act.loop.rack_leases import WHOLE_FLEET, RackAssignment, hold_rack_assignment
 from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.act.orders.operations import begin_due_operations
 from assay.act.rollouts.commit_adoption import take_up_fleet
 from assay.act.rollouts.rollout_advance import advance_rollout
 from assay.act.tickets.ticket_updates import update_tickets
@@ -193,6 +194,8 @@ def record_decisions(
         return 0
     hold_outlived_orders(fleet_state.context, fleet_state.node_states())
     if candidates is None:
+        context = fleet_state.context
+        begin_due_operations(context.fleet, context.ledger, fleet_state.node_states(), context.clock.now())
         advance_rollout(fleet_state, assignment)
     readings = fleet_state.read_statuses(candidates or ())
     with assignment.hold_decision_lock():

@@ -8,25 +8,33 @@ recorded or taken back: what is cancelled never begins.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import cast
 
 from assay.act.loop.rack_leases import DECIDING
 from assay.act.orders.orders import OperatorIdentity, WantedMove, find_policy_of_state, make_move_order
 from assay.act.orders.visitor_orders import OrderRefused
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.operation_record import ENDED, OPERATIONS, OperationHistory, OperationRecord
+from assay.decide.state.operation_record import CUSTOMER, ENDED, OPERATIONS, OperationHistory, OperationRecord
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
-from assay.model.decision import GPU_RESET, PAPERWORK
-from assay.model.entries.node_entries import DecisionWithdrawnEntry, OrderedOperation
+from assay.model.decision import GPU_RESET, PAPERWORK, ActionName
+from assay.model.entries.node_entries import (
+    DecisionWithdrawnEntry,
+    OperationDeferredEntry,
+    OperationDroppedEntry,
+    OperationPlannedEntry,
+    OrderedOperation,
+)
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.policy_sections import OperationName, OperationRule
+from assay.model.timestamps import format_time, hours, parse_time
 
 MAX_NODES = 512
-CUSTOMER = "customer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,8 @@ class WantedOperation:
     """What somebody wants done: the operation, its nodes, and the caller's key.
 
     `now`: without waiting for jobs. `role`: the role of who asks, "" on the command line. `within_hours`: how long it
-    is meant, 0 for as long as the policy says. `gpus`: the slots that a reset is for; none: all.
+    is meant, 0 for as long as the policy says. `gpus`: the slots that a reset is for; none: all. `starts_at`: when it
+    begins, and `ends_at`: when it should end (ISO 8601); "" for at once.
     """
 
     name: OperationName
@@ -44,6 +53,8 @@ class WantedOperation:
     role: str = ""
     within_hours: float = 0.0
     gpus: tuple[int, ...] = ()
+    starts_at: str = ""
+    ends_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,10 @@ class OperationOrders:
             rule = _find_rule(self.fleet, wish)
             if wish.role == CUSTOMER:
                 _refuse_too_many(self.fleet, rule, wish, history.operations.values())
+            if wish.starts_at:
+                plan = self._plan(ident, states, wish, rule, history)
+                self.ledger.append(plan.make_entry(derive_id("operation.planned", ident), self.operator.at))
+                return read_projection(self.ledger, OPERATIONS).operations[ident], True
             asked = OrderedOperation(ident, wish.name, wish.key, role=wish.role, gpus=wish.gpus)
             entries, refusals = list[LedgerEntry](), list[AssayError]()
             for state in states:
@@ -90,6 +105,10 @@ class OperationOrders:
         with self.ledger.exclusive_section(DECIDING):
             history = read_projection(self.ledger, OPERATIONS)
             record, entries = find_operation(self.ledger, ident), list[LedgerEntry]()
+            if record.state == "planned":
+                dropped = OperationDroppedEntry(record.id, self.operator.who, self.operator.reason)
+                self.ledger.append(dropped.make_entry(derive_id("operation.dropped", record.id), self.operator.at))
+                return find_operation(self.ledger, record.id)
             waiting = [
                 each
                 for each in record.nodes
@@ -107,6 +126,88 @@ class OperationOrders:
             self.ledger.append(*entries)
             return find_operation(self.ledger, record.id)
 
+    def defer(self, ident: str, starts_at: str, role: str = "") -> OperationRecord:
+        """Let a planned operation begin at another time; it takes as long as before. A second time changes nothing.
+
+        Raises OrderRefused if it is not planned any more, too soon, or later than the policy lets customers have it.
+        """
+        with self.ledger.exclusive_section(DECIDING):
+            record, at = find_operation(self.ledger, ident), _parse_moment(starts_at)
+            if record.state != "planned":
+                raise OrderRefused(f"{record.operation} is not planned any more: it has {record.state}")
+            rule, before = _find_declared(self.fleet, record), parse_time(record.starts_at)
+            if at == before:
+                return record
+            later = (at - before).total_seconds() / 3600
+            if role == CUSTOMER and not 0 < later <= rule.defer_hours - record.deferred_hours:
+                left = max(0.0, rule.defer_hours - record.deferred_hours)
+                raise OrderRefused(f"customers may defer it by {left:g} hours more, and to no earlier time")
+            self._require_lead(rule, at)
+            end = format_time(parse_time(record.ends_at) + (at - before))
+            deferral = OperationDeferredEntry(
+                record.id, self.operator.who, self.operator.reason, format_time(at), end, role
+            )
+            ident = derive_id("operation.deferred", record.id, record.starts_at, format_time(at))
+            self.ledger.append(deferral.make_entry(ident, self.operator.at))
+            return find_operation(self.ledger, record.id)
+
+    def begin_planned(self, record: OperationRecord, states: Mapping[str, NodeState]) -> Iterator[LedgerEntry]:
+        """Yield what begins a planned operation whose time has come: an order for each node, or why there is none."""
+        names = tuple(each.node for each in record.nodes)
+        name = cast(OperationName, record.operation)
+        wish = WantedOperation(name, names, record.key, record.now, record.role, gpus=record.gpus)
+        history = read_projection(self.ledger, OPERATIONS)
+        asked = OrderedOperation(record.id, record.operation, record.key, role=record.role, gpus=record.gpus)
+        for each in record.nodes:
+            try:
+                if each.node not in states or each.node not in self.fleet.nodes:
+                    raise AssayError(f"{each.node} is not there any more")
+                yield self._make_entry(states[each.node], wish, _find_rule(self.fleet, wish), asked, history)
+            except AssayError as refusal:
+                dropped = OperationDroppedEntry(record.id, "", refusal.what)
+                yield dropped.make_entry(
+                    derive_id("operation.dropped", record.id, each.node), self.operator.at, each.node
+                )
+
+    def _plan(
+        self,
+        ident: str,
+        states: Collection[NodeState],
+        wish: WantedOperation,
+        rule: OperationRule,
+        history: OperationHistory,
+    ) -> OperationPlannedEntry:
+        """Return the plan of an operation. Whether each node can have it is asked again when its time has come."""
+        start, end = _parse_moment(wish.starts_at), _parse_moment(wish.ends_at)
+        self._require_lead(rule, start)
+        if end <= start:
+            raise OrderRefused("it must end after it begins")
+        for record in history.list_planned():
+            taken = {each.node for each in record.nodes} & {state.node for state in states}
+            if taken and start < parse_time(record.ends_at) and parse_time(record.starts_at) < end:
+                raise OrderRefused(f"{min(taken)} has {record.operation} planned in that time: {record.id}")
+        for state in states:
+            self._list_actions(state, wish, rule)
+        return OperationPlannedEntry(
+            operation=ident,
+            name=wish.name,
+            key=wish.key,
+            to=rule.to,
+            who=self.operator.who,
+            reason=self.operator.reason,
+            nodes=tuple(state.node for state in states),
+            starts_at=format_time(start),
+            ends_at=format_time(end),
+            role=wish.role,
+            now=wish.now or rule.now,
+            gpus=wish.gpus,
+        )
+
+    def _require_lead(self, rule: OperationRule, start: datetime) -> None:
+        if start < parse_time(self.operator.at) + hours(rule.lead_hours):
+            text = f"customers hear of planned work {rule.lead_hours:g} hours before"
+            raise OrderRefused(text, fix="plan it for later; what cannot wait begins at once, without a time")
+
     def _make_entry(
         self,
         state: NodeState,
@@ -115,24 +216,40 @@ class OperationOrders:
         asked: OrderedOperation,
         history: OperationHistory,
     ) -> LedgerEntry:
-        policy, profile = find_policy_of_state(self.fleet, state), self.fleet.profile_of(state.node)
         if rule.origins and state.state not in rule.origins:
             raise AssayError(f"{state.node} is in {state.state}: {wish.name} is for nodes in {', '.join(rule.origins)}")
         known = history.open.get(state.node)
         if known and known.arrival is not None:
             raise AssayError(f"{state.node} is under operation {known.operation}, which has begun")
+        of_node = replace(asked, actions=tuple(self._list_actions(state, wish, rule)))
+        move = WantedMove(rule.to, wish.now or rule.now, wish.within_hours, of_node)
+        order = make_move_order(self.fleet, self.ledger, self.operator, state, move)
+        if order.entry is None:
+            raise AssayError(order.message)
+        return order.entry
+
+    def _list_actions(self, state: NodeState, wish: WantedOperation, rule: OperationRule) -> list[ActionName]:
+        """Return the actions that prove it on a node. Raises AssayError if the node cannot have them."""
+        policy, profile = find_policy_of_state(self.fleet, state), self.fleet.profile_of(state.node)
         count = self.fleet.spec_of(state.node).gpus.count
         if none := sorted(slot for slot in wish.gpus if slot >= count):
             raise AssayError(f"{state.node} has {count} GPUs, and no gpu{none[0]}")
         actions = [action for action in policy.states[rule.to].entry if action not in PAPERWORK]
         if missing := sorted(set(actions) - set(profile.actions)):
             raise AssayError(f"{state.node}: its profile {profile.name} does not allow {', '.join(missing)}")
-        of_node = replace(asked, actions=tuple(actions))
-        move = WantedMove(rule.to, wish.now or rule.now, wish.within_hours, of_node)
-        order = make_move_order(self.fleet, self.ledger, self.operator, state, move)
-        if order.entry is None:
-            raise AssayError(order.message)
-        return order.entry
+        return actions
+
+
+def begin_due_operations(fleet: Fleet, ledger: Ledger, states: Mapping[str, NodeState], now: datetime) -> None:
+    """Order what was planned, and whose time has come. After a kill, the same is ordered once."""
+    due = [
+        record for record in read_projection(ledger, OPERATIONS).list_planned() if parse_time(record.starts_at) <= now
+    ]
+    for record in due:
+        orders = OperationOrders(fleet, ledger, OperatorIdentity(record.who, record.reason, format_time(now)))
+        with ledger.exclusive_section(DECIDING):
+            if find_operation(ledger, record.id).state == "planned":  # nobody else has begun or deferred it
+                ledger.append(*orders.begin_planned(record, states))
 
 
 def find_operation(ledger: Ledger, ident: str) -> OperationRecord:
@@ -154,10 +271,19 @@ def expand_rack(fleet: Fleet, rack: str) -> Sequence[str]:
 def _require_same(known: OperationRecord, wish: WantedOperation, operator: OperatorIdentity) -> OperationRecord:
     """Return the record under this key. Raises OrderRefused if the key stands for something else."""
     nodes = {each.node for each in known.nodes}
+    if bool(known.starts_at) != bool(wish.starts_at):
+        raise OrderRefused(f"the key {wish.key} is that of another operation: {known.operation}, {known.id}")
     asked = (wish.name, set(wish.nodes), operator.reason, set(wish.gpus))
     if (known.operation, nodes, known.reason, set(known.gpus)) != asked or (wish.now and not known.now):
         raise OrderRefused(f"the key {wish.key} is that of another operation: {known.operation}, {known.id}")
     return known
+
+
+def _find_declared(fleet: Fleet, record: OperationRecord) -> OperationRule:
+    rule = fleet.policy.operations.get(cast(OperationName, record.operation))
+    if rule is None:
+        raise OrderRefused(f"the policy has no operation {record.operation} any more")
+    return rule
 
 
 def _find_rule(fleet: Fleet, wish: WantedOperation) -> OperationRule:
@@ -172,6 +298,17 @@ def _find_rule(fleet: Fleet, wish: WantedOperation) -> OperationRule:
     if not 1 <= len(wish.nodes) <= MAX_NODES:
         raise OrderRefused(f"an operation is for one node at least, and for {MAX_NODES} at most")
     return rule
+
+
+def _parse_moment(text: str) -> datetime:
+    """Return a time that somebody gave. Raises OrderRefused for one that is none, or that has no zone."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise OrderRefused(f"{text!r} is no time", fix="ISO 8601 with a zone, such as 2026-12-24T08:00:00Z")
+    return at
 
 
 def _refuse_too_many(

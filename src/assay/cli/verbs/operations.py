@@ -25,6 +25,7 @@ from assay.model.facts import fact
 from assay.model.specs.policy_sections import OperationName
 from assay.model.text.lists import format_nodes
 from assay.model.text.safe_text import escape_line
+from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
     from assay.decide.state.operation_record import OperationRecord
@@ -76,6 +77,10 @@ def start(
     gpus: Annotated[
         list[int] | None, typer.Option("--gpu", metavar="SLOT", min=0, help="Only this GPU, for gpu-reset; repeatable.")
     ] = None,
+    at: Annotated[
+        str, typer.Option("--at", metavar="TIME", help="Plan it: it begins then. 2026-12-24T08:00:00Z; with --until.")
+    ] = "",
+    until: Annotated[str, typer.Option("--until", metavar="TIME", help="When planned work should end.")] = "",
     now: Now = False,
     key: Annotated[
         str, typer.Option("--key", metavar="KEY", help="The same key is the same operation. Default: a new one.")
@@ -101,8 +106,17 @@ def start(
     known = {state.node: state for state in workspace.read_node_states()}
     require_known(names, known, "node")
     chosen = tuple(sorted(set(gpus or ())))
+    if bool(at) != bool(until):
+        raise AssayError("planned work has both a beginning and an end", fix="give both --at and --until")
     wish = WantedOperation(
-        operation, names, key or secrets.token_hex(8), now, within_hours=parse_within(within), gpus=chosen
+        operation,
+        names,
+        key or secrets.token_hex(8),
+        now,
+        within_hours=parse_within(within),
+        gpus=chosen,
+        starts_at=at,
+        ends_at=until,
     )
     orders = OperationOrders(workspace.fleet, workspace.ledger, operator)
     record, _ = orders.begin([known[name] for name in names], wish)
@@ -155,10 +169,31 @@ def cancel(
     print_answer(record, form, _format(record))
 
 
+@operations_app.command()
+def defer(
+    ident: OperationId,
+    to: Annotated[str, typer.Option("--to", metavar="TIME", help="When it begins, such as 2026-12-24T08:00:00Z.")],
+    reason: Reason,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Let planned work begin at another time. It takes as long as before.
+
+    Exit codes: 0 recorded; 2 its time has come, or the new time is too soon.
+    """
+    workspace = Workspace(fleet.resolve())
+    orders = OperationOrders(workspace.fleet, workspace.ledger, identify_operator(workspace, who, reason))
+    record = orders.defer(ident, to)
+    print_answer(record, form, _format(record))
+
+
 def _format(record: OperationRecord) -> Iterator[str]:
     """Yield an operation as lines for people: itself, and each of its nodes."""
     names = format_nodes([node.node for node in record.nodes])
     of = "".join(f" gpu{slot}" for slot in record.gpus)
     yield escape_line(f"{record.id}  {record.operation} {names}{of}: {record.state}, by {record.who}: {record.reason}")
+    if record.starts_at:
+        yield f"  planned from {format_minute(record.starts_at)} to {format_minute(record.ends_at)}"
     for node in record.nodes:
         yield escape_line(f"  {node.node}  {node.state} since {node.at[:16]}{node.text and f': {node.text}'}")

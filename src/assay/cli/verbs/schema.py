@@ -150,6 +150,7 @@ ANSWERS: dict[str, Answer] = {
     "operations start": _one("assay.decide.state.operation_record:OperationRecord"),
     "operations show": _one("assay.decide.state.operation_record:OperationRecord"),
     "operations cancel": _one("assay.decide.state.operation_record:OperationRecord"),
+    "operations defer": _one("assay.decide.state.operation_record:OperationRecord"),
     "rollout": _one("assay.cli.verbs.rollout:RolloutsAnswer"),
     "rollout list": _one("assay.cli.verbs.rollout:RolloutsAnswer"),
     "rollout show": _one("assay.tell.views.rollout_view:RolloutShowAnswer"),

@@ -48,9 +48,9 @@ from assay.model.entries.node_entries import (
 from assay.model.entries.registry import UnknownEntry, decode_entry
 from assay.model.evidence import SOURCE_NAMES
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.text.lists import format_count, format_list
+from assay.model.text.lists import format_count, format_list, format_nodes
 from assay.model.text.safe_text import escape_line
-from assay.model.timestamps import parse_time
+from assay.model.timestamps import format_minute, parse_time
 
 if TYPE_CHECKING:
     from assay.model.specs.fault_catalog import FaultCatalog
@@ -405,6 +405,18 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     operator.ReleaseEntry: lambda entry, _: f"released by {entry.who}: {entry.reason}",
     operator.CertifiedEntry: lambda entry, _: f"certified by {entry.who}: {entry.reason}",
     operator.MoveEntry: _format_move,
+    operator.OperationPlannedEntry: lambda entry, _: (
+        f"{entry.name} of {format_nodes(entry.nodes)} is planned by {entry.who} from {format_minute(entry.starts_at)} "
+        f"to {format_minute(entry.ends_at)}: {entry.reason}"
+    ),
+    operator.OperationDeferredEntry: lambda entry, _: (
+        f"planned work is deferred by {entry.who} to {format_minute(entry.starts_at)}: {entry.reason}"
+    ),
+    operator.OperationDroppedEntry: lambda entry, _: (
+        f"planned work is cancelled by {entry.who}: {entry.reason}"
+        if entry.who
+        else f"planned work did not begin: {entry.reason}"
+    ),
     operator.ZapRequestedEntry: _format_move,
     operator.ApprovedEntry: lambda entry, _: f"approved by {entry.who}: {entry.reason}",
     operator.DeclinedEntry: lambda entry, _: f"declined by {entry.who}: {entry.reason}",

@@ -15,6 +15,9 @@ from assay.model.entries.node_entries import (
     DecisionWithdrawnEntry,
     MoveEntry,
     NodeRenamedEntry,
+    OperationDeferredEntry,
+    OperationDroppedEntry,
+    OperationPlannedEntry,
     OrderedOperation,
     OrderOutlivedEntry,
     TransitionEntry,
@@ -22,11 +25,17 @@ from assay.model.entries.node_entries import (
 )
 from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry, Projection
+from assay.model.timestamps import parse_time
 
-OperationState = Literal["accepted", "waiting", "running", "succeeded", "failed", "cancelled"]
-"""`accepted`: nobody has decided yet. `waiting`: for jobs, limits or a person. `running`: the node has left."""
+OperationState = Literal["planned", "accepted", "waiting", "running", "succeeded", "failed", "cancelled"]
+"""`planned`: its time has not come. `accepted`: nobody has decided yet.
+
+`waiting`: for jobs, limits or a person. `running`: the node has left.
+"""
+CUSTOMER = "customer"
+"""The role of customers."""
 ENDED: tuple[OperationState, ...] = ("succeeded", "failed", "cancelled")
-_ORDER: tuple[OperationState, ...] = ("accepted", "waiting", "running", "failed", "cancelled", "succeeded")
+_ORDER: tuple[OperationState, ...] = ("planned", "accepted", "waiting", "running", "failed", "cancelled", "succeeded")
 
 
 @fact
@@ -36,7 +45,7 @@ class OperationOnNode:
     node: str
     """The name of the node."""
     state: OperationState
-    """How far it is: accepted, waiting, running, succeeded, failed or cancelled."""
+    """How far it is: planned, accepted, waiting, running, succeeded, failed or cancelled."""
     text: str
     """What it waits for, what is done, or the result, in words."""
     at: str
@@ -75,6 +84,12 @@ class OperationRecord:
     """How far it is on each node."""
     gpus: tuple[int, ...] = ()
     """The slots of the GPUs that it is about; none: all, if it is about GPUs."""
+    starts_at: str = ""
+    """When a planned one begins: ISO 8601 with the offset of UTC; "" for one that began at once."""
+    ends_at: str = ""
+    """When a planned one should end."""
+    deferred_hours: float = 0.0
+    """For how many hours customers have deferred it."""
     position: int = 0
     """The number of the ledger's entry that last changed it."""
 
@@ -117,6 +132,12 @@ class OperationHistory:
         match entry.kind:
             case MoveEntry.kind | ZapRequestedEntry.kind:
                 self._apply_order(entry)
+            case OperationPlannedEntry.kind:
+                self._apply_plan(entry)
+            case OperationDeferredEntry.kind:
+                self._apply_deferral(entry)
+            case OperationDroppedEntry.kind:
+                self._apply_drop(entry)
             case NodeRenamedEntry.kind:
                 self._rename(NodeRenamedEntry.read(entry).old, entry.node)
             case kind if entry.node in self.open and (handle := _HANDLERS.get(kind)):
@@ -133,8 +154,57 @@ class OperationHistory:
             return
         on_node = OperationOnNode(entry.node, "accepted", "", entry.at, entry.id)
         record = self.operations.get(asked.id) or _begin(asked, move, entry)
-        self.operations[asked.id] = _settle(record, entry, (*record.nodes, on_node))
+        known_nodes = {each.node: each for each in record.nodes} | {entry.node: on_node}
+        self.operations[asked.id] = _settle(record, entry, tuple(known_nodes.values()))
         self.open[entry.node] = _OpenOrder(asked.id, entry.id, move.to, frozenset(asked.actions))
+
+    def _apply_plan(self, entry: LedgerEntry) -> None:
+        plan = OperationPlannedEntry.read(entry)
+        nodes = tuple(OperationOnNode(node, "planned", "", entry.at, entry.id) for node in plan.nodes)
+        self.operations[plan.operation] = OperationRecord(
+            id=plan.operation,
+            operation=plan.name,
+            key=plan.key,
+            who=plan.who,
+            role=plan.role,
+            reason=plan.reason,
+            state="planned",
+            created_at=entry.at,
+            updated_at=entry.at,
+            to=plan.to,
+            now=plan.now,
+            nodes=nodes,
+            gpus=plan.gpus,
+            starts_at=plan.starts_at,
+            ends_at=plan.ends_at,
+            position=entry.seq,
+        )
+
+    def _apply_deferral(self, entry: LedgerEntry) -> None:
+        deferral = OperationDeferredEntry.read(entry)
+        record = self.operations[deferral.operation]
+        later = (parse_time(deferral.starts_at) - parse_time(record.starts_at)).total_seconds() / 3600
+        self.operations[record.id] = replace(
+            record,
+            starts_at=deferral.starts_at,
+            ends_at=deferral.ends_at,
+            deferred_hours=record.deferred_hours + (later if deferral.role == CUSTOMER else 0.0),
+            updated_at=entry.at,
+            position=entry.seq,
+        )
+
+    def _apply_drop(self, entry: LedgerEntry) -> None:
+        """End what never began: on one node, because it was refused there, or on all."""
+        dropped = OperationDroppedEntry.read(entry)
+        record = self.operations[dropped.operation]
+        state: OperationState = "cancelled" if dropped.who else "failed"
+        nodes = tuple(
+            OperationOnNode(each.node, state, dropped.reason, entry.at, each.order)
+            if each.state == "planned" and entry.node in ("", each.node)
+            else each
+            for each in record.nodes
+        )
+        self.operations[record.id] = _settle(record, entry, nodes)
 
     def _apply_decision(self, entry: LedgerEntry, known: _OpenOrder) -> None:
         decision = DecisionEntry.read(entry)
@@ -201,11 +271,16 @@ class OperationHistory:
             del self.open[entry.node]
 
     def _rename(self, old: str, new: str) -> None:
-        if known := self.open.pop(old, None):
+        known = self.open.pop(old, None)
+        if known:
             self.open[new] = known
-            record = self.operations[known.operation]
+        for record in self.list_planned() + ([self.operations[known.operation]] if known else []):
             nodes = tuple(replace(each, node=new) if each.node == old else each for each in record.nodes)
-            self.operations[known.operation] = replace(record, nodes=nodes)
+            self.operations[record.id] = replace(record, nodes=nodes)
+
+    def list_planned(self) -> list[OperationRecord]:
+        """Return the operations whose time has not come."""
+        return [record for record in self.operations.values() if record.state == "planned"]
 
 
 def _begin(asked: OrderedOperation, move: MoveEntry, entry: LedgerEntry) -> OperationRecord:
@@ -232,6 +307,7 @@ def _settle(record: OperationRecord, entry: LedgerEntry, nodes: tuple[OperationO
     return replace(record, nodes=nodes, state=state, updated_at=entry.at, position=entry.seq)
 
 
+PLANNING = (OperationPlannedEntry.kind, OperationDeferredEntry.kind, OperationDroppedEntry.kind)
 _HANDLERS = {
     DecisionEntry.kind: OperationHistory._apply_decision,
     TransitionEntry.kind: OperationHistory._apply_transition,
@@ -243,7 +319,7 @@ _HANDLERS = {
     "effect.failed": OperationHistory._apply_end,
 }
 OPERATIONS = Projection(
-    kinds=frozenset({MoveEntry.kind, ZapRequestedEntry.kind, NodeRenamedEntry.kind, *_HANDLERS}),
+    kinds=frozenset({MoveEntry.kind, ZapRequestedEntry.kind, NodeRenamedEntry.kind, *PLANNING, *_HANDLERS}),
     initial=OperationHistory,
     step=OperationHistory.apply,
     copy=OperationHistory.copy,

@@ -178,6 +178,51 @@ class MoveEntry(EntryContent):
     operation: OrderedOperation | None = shown(omit_stored=True, default=None)
 
 
+@fact
+class OperationPlannedEntry(EntryContent):
+    """An operation is to begin at a time: `starts_at` and, as expected, `ends_at` (ISO 8601 UTC).
+
+    `operation` is its id, `key` the caller's, and `to` the state that carries it out.
+    """
+
+    kind = "operation.planned"
+    operation: str
+    name: str
+    key: str
+    to: str
+    who: str
+    reason: str
+    nodes: tuple[str, ...]
+    starts_at: str
+    ends_at: str
+    role: str = ""
+    now: bool = False
+    gpus: tuple[int, ...] = ()
+
+
+@fact
+class OperationDeferredEntry(EntryContent):
+    """A planned operation begins at another time, as a person asked. `role` is that of who asked."""
+
+    kind = "operation.deferred"
+    operation: str
+    who: str
+    reason: str
+    starts_at: str
+    ends_at: str
+    role: str = ""
+
+
+@fact
+class OperationDroppedEntry(EntryContent):
+    """A planned operation does not begin: a person cancelled it (`who`), or it was refused on a node at its time."""
+
+    kind = "operation.dropped"
+    operation: str
+    who: str
+    reason: str
+
+
 class ZapRequestedEntry(MoveEntry):
     """A person wants the node zapped; `to` is the state that zaps it."""
 

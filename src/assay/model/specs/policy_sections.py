@@ -350,10 +350,13 @@ class OperationRule(StrictModel):
 
     `now`: it never waits for the node's jobs. `origins`: the states in which it may be ordered; none: all that lead
     there. `customers_at_once`: how many nodes of theirs customers may have under this operation at the same time, in
-    one pool; 0: it is for operators only.
+    one pool; 0: it is for operators only. `lead_hours`: one that is planned begins no sooner, so that customers hear of
+    it in time. `defer_hours`: for so long in all may customers defer a planned one on their nodes.
     """
 
     to: str
     now: bool = False
     origins: list[str] = Field(default=[])
     customers_at_once: int = Field(default=0, ge=0)
+    lead_hours: float = Field(default=72, ge=0)
+    defer_hours: float = Field(default=336, ge=0)

@@ -30,7 +30,7 @@ from assay.act.orders.visitor_orders import (
     order_for_rollout,
     order_for_ticket,
 )
-from assay.decide.state.operation_record import OperationRecord
+from assay.decide.state.operation_record import CUSTOMER, OperationRecord
 from assay.model.errors import AssayError
 from assay.model.facts import format_compact
 from assay.model.outside_documents import describe_mistakes
@@ -39,16 +39,20 @@ from assay.tell.server.app_state import AppState
 from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
 from assay.tell.server.requests import make_refusal, read_body
 from assay.tell.server.visitor_rights import Visitor
+from assay.tell.views.calendar import format_calendar
 
 MAX_ORDER_BYTES = 4096
 OPERATIONS_PATH = "/operations"
 CANCEL_PATH = f"{OPERATIONS_PATH}/{{id}}/cancel"
+DEFER_PATH = f"{OPERATIONS_PATH}/{{id}}/defer"
+CALENDAR_PATH = f"{OPERATIONS_PATH}.ics"
 MAX_OPERATION_BYTES = 65536
 MAX_GPUS = 64
 OPERATION = "operation"
 """The name under which the rights of visitors have it."""
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
+Moment = Annotated[str, Field(max_length=40)]
 FORM = "application/x-www-form-urlencoded"
 Order = TypeVar("Order", bound=BaseModel)
 Result = TypeVar("Result")
@@ -93,7 +97,8 @@ class OperationRequest(BaseModel):
     """An operation for `nodes`, or for all nodes of a `rack`, named `RACK` or `SITE/RACK`.
 
     `key`: chosen by the caller, and new for each operation. The same request with the same key is the same operation.
-    `now`: without waiting for jobs. `gpus`: the slots that a `gpu-reset` is for; none: all.
+    `now`: without waiting for jobs. `gpus`: the slots that a `gpu-reset` is for; none: all. `starts_at` and `ends_at`:
+    the window of planned work (ISO 8601 with a zone); without them, it begins at once.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -105,6 +110,17 @@ class OperationRequest(BaseModel):
     key: str = Field(min_length=8, max_length=128, pattern=r"^[!-~]+$")
     now: bool = False
     gpus: list[Annotated[int, Field(ge=0, le=MAX_GPUS - 1)]] = Field(default=[], max_length=MAX_GPUS)
+    starts_at: Moment = ""
+    ends_at: Moment = ""
+
+
+class OperationDeferral(BaseModel):
+    """When planned work shall begin instead (ISO 8601 with a zone), and why. It takes as long as it was planned."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    starts_at: Annotated[str, Field(min_length=1, max_length=40)]
+    reason: Reason
 
 
 class OperationCancel(BaseModel):
@@ -121,6 +137,8 @@ def routes(state: AppState) -> Sequence[BaseRoute]:
     return [
         Route(f"/api/v1{OPERATIONS_PATH}", operations.begin, methods=["POST"]),
         Route(f"/api/v1{CANCEL_PATH}", operations.cancel, methods=["POST"]),
+        Route(f"/api/v1{DEFER_PATH}", operations.defer, methods=["POST"]),
+        Route(f"/api/v1{CALENDAR_PATH}", operations.read_calendar, methods=["GET"]),
         Route("/api/v1/nodes/{name}/orders", orders.order_for_node, methods=["POST"]),
         Route("/api/v1/rollouts/{id}/orders", orders.order_for_rollout, methods=["POST"]),
         Route("/api/v1/tickets/{id}/orders", orders.order_for_ticket, methods=["POST"]),
@@ -220,6 +238,7 @@ def describe_orders() -> dict[str, tuple[str, type[BaseModel], Any]]:
         "/tickets/{id}/orders": ("Say that the work is done, and ask for its proof", TicketOrder, OrderResult),
         "/rollouts/{id}/orders": ("Pause or resume a rollout", RolloutOrder, OrderResult),
         OPERATIONS_PATH: ("Order an operation", OperationRequest, OperationRecord),
+        DEFER_PATH: ("Let planned work begin later", OperationDeferral, OperationRecord),
         CANCEL_PATH: ("Take an operation back where it has not begun", OperationCancel, OperationRecord),
     }
 
@@ -239,10 +258,34 @@ class OperationRoutes(OrderRoutes):
         """Take an operation back where it has not begun."""
         visitor = await self._admit_orderer(request, OPERATION)
         body = await self._read_order(request, OperationCancel)
-        if (ident := request.path_params["id"]) not in self._state.records.read_operations(visitor.sees):
+        known = self._state.records.read_operations(visitor.sees).get(ident := request.path_params["id"])
+        if known is None:
             raise make_refusal(404, "there is no such operation")
+        if visitor.is_customer and known.role != CUSTOMER:
+            raise make_refusal(409, "it is not yours to take back: defer it")
         record = await self._give(visitor, partial(self._order_as(visitor, body.reason).cancel, ident))
         return self._answer(visitor, record, 200, SECURITY_HEADERS)
+
+    async def defer(self, request: Request) -> Response:
+        """Let planned work begin at another time: an operator any, a customer work on nodes that are all theirs."""
+        visitor = await self._admit_orderer(request, OPERATION)
+        body = await self._read_order(request, OperationDeferral)
+        ident, known = request.path_params["id"], self._state.records.read_operations(None)
+        if ident not in self._state.records.read_operations(visitor.sees):
+            raise make_refusal(404, "there is no such operation")
+        theirs = {state.node for state in self._state.records.read_node_states() if visitor.may_see(state)}
+        if not theirs.issuperset(each.node for each in known[ident].nodes):
+            raise make_refusal(409, "it is for nodes of others too: ask for another time")
+        orders = self._order_as(visitor, body.reason)
+        record = await self._give(visitor, partial(orders.defer, ident, body.starts_at, visitor.role))
+        return self._answer(visitor, record, 200, SECURITY_HEADERS)
+
+    async def read_calendar(self, request: Request) -> Response:
+        """Return planned work as a calendar that programs subscribe to (iCalendar, RFC 5545)."""
+        visitor = await self._gate.admit(request)
+        records = await run_in_threadpool(self._state.records.read_operations, visitor.sees)
+        text = format_calendar([record for record in records.values() if record.starts_at])
+        return Response(text, 200, SECURITY_HEADERS, "text/calendar; charset=utf-8")
 
     def _begin(self, visitor: Visitor, body: OperationRequest) -> tuple[OperationRecord, bool]:
         if bool(body.nodes) == bool(body.rack):
@@ -254,7 +297,18 @@ class OperationRoutes(OrderRoutes):
             raise make_refusal(404, "there is no such node, or rack")
         nodes = tuple(state.node for state in states)
         gpus = tuple(sorted(set(body.gpus)))
-        wish = WantedOperation(body.operation, nodes, body.key, body.now, visitor.role, gpus=gpus)
+        if bool(body.starts_at) != bool(body.ends_at):
+            raise make_refusal(422, "planned work has both a beginning and an end")
+        wish = WantedOperation(
+            body.operation,
+            nodes,
+            body.key,
+            body.now,
+            visitor.role,
+            gpus=gpus,
+            starts_at=body.starts_at,
+            ends_at=body.ends_at,
+        )
         return self._order_as(visitor, body.reason).begin(states, wish)
 
     def _order_as(self, visitor: Visitor, reason: str) -> OperationOrders:

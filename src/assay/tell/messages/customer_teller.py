@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from assay.act.loop.context import ControllerContext
+from assay.decide.state.operation_record import OPERATIONS
 from assay.decide.state.service_absences import list_fleet_absences
 from assay.ledger.ledger_reader import read_projection
 from assay.model.specs.customers import NoticeRules
@@ -75,4 +76,5 @@ class CustomerTeller:
         notices = [notice for notice in notices if not context.fleet.is_watched(notice.node)]
         if rules.scheduler.shown:
             show_on_nodes(context, self._shown, notices)
-        send_to_webhooks(context, sent, notices)
+        operations = read_projection(context.ledger, OPERATIONS).operations
+        send_to_webhooks(context, sent, notices, operations.values())

@@ -21,7 +21,7 @@ from assay.act.tickets.ticket_diff import TICKETS
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.load_coverage import COVERAGE
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.operation_record import OPERATIONS, OperationRecord
+from assay.decide.state.operation_record import CUSTOMER, OPERATIONS, OperationRecord
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.compiler import compile_topology
 from assay.ledger.ledger_reader import read_projection
@@ -143,17 +143,20 @@ class LiveRecords:
     def read_operations(self, sees: Callable[[NodeState], bool] | None) -> dict[str, OperationRecord]:
         """Return the operations by id. `sees`: which nodes a customer may see, None for staff.
 
-        Customers see those of customers, without our words.
+        Customers see those of customers, and planned work on their nodes; without our words, and other nodes.
         """
         known = read_projection(self.ledger_for_reading, OPERATIONS).operations
         if sees is None:
             return known
         theirs = {state.node for state in self.read_node_states() if sees(state)}
-        return {
-            ident: replace(record, to="", nodes=tuple(replace(node, text="") for node in record.nodes))
-            for ident, record in known.items()
-            if record.role == "customer" and theirs.issuperset(node.node for node in record.nodes)
-        }
+        shown = {}
+        for ident, record in known.items():
+            nodes = tuple(replace(node, text="") for node in record.nodes if node.node in theirs)
+            is_asked_for = record.role == CUSTOMER and len(nodes) == len(record.nodes)
+            if is_asked_for or (record.starts_at and record.role != CUSTOMER and nodes):
+                who, key = (record.who, record.key) if is_asked_for else ("", "")
+                shown[ident] = replace(record, to="", nodes=nodes, who=who, key=key)
+        return shown
 
     def read_machines(self) -> list[Sighting]:
         """Return the machines that were seen lately."""
