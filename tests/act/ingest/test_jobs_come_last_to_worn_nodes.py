@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.act.ingest.job_ranks import rank_worn_nodes
+from assay.act.ingest.trend_evaluation import rank_worn_nodes
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
 from assay.decide.faults.recovery import make_clearance

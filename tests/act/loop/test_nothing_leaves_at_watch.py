@@ -49,7 +49,7 @@ GATED = {
     "act/schedules/idle_verification.py": "find_exclusion, and uncordons only at act",
     "act/schedules/idle_visits.py": "find_exclusion",
     "act/ingest/collection.py": "loads no watched node",
-    "act/ingest/job_ranks.py": "drops watched nodes",
+    "act/ingest/trend_evaluation.py": "drops watched nodes",
     "act/ingest/burn_ins.py": "starts no burn-in again",
     "act/boot/boot_requests.py": "refuses the start",
     "act/boot/joins.py": "refuses the secret",

@@ -1,7 +1,7 @@
 """Finds what gets worse among peers: closes and opens the ledger's warnings, and keeps the answer as a file for pages.
 
 A warning of a rule that records is a fault too, which ends with it; a rule that is not right often enough loses its
-stage. Nothing else follows from a warning here. The file may be deleted.
+stage. Where TrendRules ask for it, schedulers place jobs last on nodes with two warnings. The file may be deleted.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.act.ingest.fault_recording import make_sighting_entries
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
+from assay.adapters.scheduler import RanksNodes, group_by_scheduler
 from assay.decide.faults.recovery import make_clearance
 from assay.decide.state.asset_history import HOLDER_ENTRY_KINDS, list_part_holders
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
@@ -43,10 +44,18 @@ from assay.ledger.history.parquet_files import (
     list_day_folders,
     read_without_damaged,
 )
-from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
+from assay.ledger.ledger_reader import read_projection
+from assay.model.entries.faults import (
+    NodeRankedEntry,
+    RankStanding,
+    TrendClosedEntry,
+    TrendDemotedEntry,
+    TrendWarnedEntry,
+)
+from assay.model.errors import AssayError
 from assay.model.faults.sightings import FaultSighting
-from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.specs.trend_rules import TrendRules
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
+from assay.model.specs.trend_rules import WORN, TrendRules, count_open_warnings
 from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_store import write_atomically
 
@@ -246,3 +255,45 @@ def _record(
     )
     closed_now = tuple(closed for _, closed in closings)
     return TrendEvaluation(answer, tuple(records.values()), closed_now, opened.warnings, demoted)
+
+
+def _apply_rank(last: set[str], entry: LedgerEntry) -> set[str]:
+    ranked = NodeRankedEntry.read(entry)
+    if ranked.is_last:
+        last.add(entry.node)
+    elif ranked.standing == "verified":
+        last.discard(entry.node)
+    return last
+
+
+RANKED_LAST = Projection[set[str]]((NodeRankedEntry.kind,), set, _apply_rank, set)
+"""The nodes to which jobs may come last because assay said so. Nobody else's weight or taint is ever undone."""
+
+
+def rank_worn_nodes(context: ControllerContext) -> None:
+    """Tell the schedulers which nodes come last now. A scheduler that fails costs its own nodes only."""
+    ours, states = read_projection(context.ledger, RANKED_LAST), read_node_states(context.ledger)
+    worn = {name for name, state in states.items() if count_open_warnings(state.faults) >= WORN}
+    worn = worn if find_trend_rules(context.fleet).acts.last_for_jobs else set()
+    known = [name for name in sorted(worn | ours) if name in context.fleet.nodes and not context.fleet.is_watched(name)]
+    groups = group_by_scheduler([context.fleet.nodes[name] for name in known], context.workloads)
+    for scheduler, names in groups.nodes.items():
+        if isinstance(scheduler, RanksNodes):
+            is_last = {name: name in worn for name in names}
+            changed = {name: last for name, last in is_last.items() if (name in ours) != last}
+            _record_ranks(context, changed, "intent")
+            try:
+                failed = scheduler.rank_nodes(is_last)  # all: a scheduler forgets
+            except AssayError as error:
+                failed = dict.fromkeys(names, error.what)
+            _record_ranks(context, {name: is_last[name] for name in failed}, "failed", failed)
+            _record_ranks(context, {name: last for name, last in changed.items() if name not in failed}, "verified")
+
+
+def _record_ranks(
+    context: ControllerContext, is_last: Mapping[str, bool], standing: RankStanding, failed: Mapping[str, str] = {}
+) -> None:
+    for name, last in is_last.items():
+        reason = failed.get(name) or f"{'two' if last else 'fewer than two'} warnings of trends are open"
+        entry = NodeRankedEntry(last, standing, reason)
+        context.ledger.append(entry.make_entry(derive_id(entry.kind, name, standing, context.now), context.now, name))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.act.ingest.collection import scan_fabrics
-from assay.act.ingest.job_ranks import rank_worn_nodes
 from assay.act.ingest.suite_runs import format_run_counts, judge_phase
-from assay.act.ingest.trend_evaluation import evaluate_trends, has_history
+from assay.act.ingest.trend_evaluation import evaluate_trends, has_history, rank_worn_nodes
 from assay.act.loop.context import ControllerContext
 from assay.act.schedules.collectives_search import search_collectives
 from assay.act.schedules.due_slots import SlotTask
