@@ -25,6 +25,7 @@ ANYWHERE = {
     "faults": "reads a log",
     "collectives explain": "reads a file of results",
     "fabric learn": "reads a discovery",
+    "fabric import": "reads a cabling sheet",
 }
 """Commands that need no fleet repository, and why."""
 WORDS = {

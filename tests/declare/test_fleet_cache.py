@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from assay.declare import cache_file_format, fleet_cache, loader
 from assay.declare import fleet_cache as cached_nodes
@@ -153,6 +154,19 @@ def test_a_fleet_that_cannot_be_read_is_not_cached(cached):
     with pytest.raises(AssayError):
         load_cached_fleet(cached)
     assert files(cached) == []
+
+
+def test_a_fleet_whose_switches_are_listed_in_a_file_is_not_cached(cached):
+    spec, listing = cached / "specs" / "fabrics" / "compute.yaml", cached / "switches.csv"
+    design = yaml.safe_load(spec.read_text())
+    rows = [f"spine-{number:02},r08,{at['u']},{at['guid']}" for number, at in enumerate(design["spines"]["at"], 1)]
+    listing.write_text("\n".join(["name,rack,u,guid", *rows]))
+    design["spines"]["at"] = {"file": "switches.csv"}
+    spec.write_text(yaml.safe_dump(design))
+    before = load_cached_fleet(cached)
+    listing.write_text(listing.read_text().replace(",r08,", ",r09,"))
+    assert load_cached_fleet(cached) == load_fleet(cached) != before
+    assert [file.name[:5] for file in files(cached)] == ["nodes"]
 
 
 def test_an_overlay_counts_as_the_fleets_own_files_do(cached, tmp_path):

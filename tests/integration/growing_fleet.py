@@ -68,7 +68,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 NOT_COUNTED = {
     "asks machines or other programs, waits, or judges again what they answered": (
         *("agent", "serve", "observe", "validate", "rejudge", "reconcile", "schedules run", "slurm orders"),
-        *("suites verify", "fabric scan", "collectives run", "discover delivery"),
+        *("suites verify", "fabric scan", "fabric import", "collectives run", "discover delivery"),
     ),
     "is about one machine, question, ticket or rollout": (
         *(

@@ -150,6 +150,11 @@ for _code, _title, _why in (
     ),
     ("ASY0048", "an artifact without a digest", "Without a digest, zap flashes any file of that name."),
     ("ASY0077", "a fault that no rule answers", "assay sees the fault, but the policy does not say what to do."),
+    (
+        "ASY0110",
+        "a list of switches that cannot be read",
+        "Without the list, the switches of the fabric have no place and no GUID.",
+    ),
     ("ASY0173", "a known issue that excuses everything", "With this entry, nothing in the fleet can fail any more."),
     ("ASY0088", "a policy that names an unknown state", "No such state exists, so no node can move there."),
     ("ASY0190", "a deadline before the state can be left", "Even a healthy node misses such a deadline."),

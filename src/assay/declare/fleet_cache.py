@@ -88,7 +88,7 @@ def load_cached_fleet(root: Path, overlays: Sequence[Path] | None = None) -> Fle
         if is_cachable and files == _find_files(root, overlays):  # nothing was written in the meantime
             if nodes is None and (content := encode_nodes(fleet.nodes.values())):
                 write_cache_file(files.nodes, content, MAX_CACHE_FILES)
-            if specs is None and (content := encode_specs(grouped)):
+            if specs is None and not _reads_other_files(fleet) and (content := encode_specs(grouped)):
                 write_cache_file(files.specs, content, MAX_CACHE_FILES)
     return fleet
 
@@ -131,6 +131,14 @@ def _digest_files(root: Path, paths: Iterable[str]) -> str:
         with contextlib.suppress(OSError):
             digest.update(hashlib.sha256((root / path).read_bytes()).digest())
     return digest.hexdigest()[:32]
+
+
+def _reads_other_files(fleet: Fleet) -> bool:
+    from assay.declare.switch_lists import LISTABLE_TIERS
+
+    return any(
+        (f"FabricDesign/{name}", f"{tier}.at.file") in fleet.lines for name in fleet.designs for tier in LISTABLE_TIERS
+    )
 
 
 def encode_nodes(nodes: Iterable[Node]) -> bytes | None:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from assay.declare.problems import FleetProblem, explain_violations
 from assay.declare.repository.tree import RepositoryTree, WorkingFolder
+from assay.declare.switch_lists import SwitchListError, insert_switch_lists
 from assay.declare.yaml import ParseCache, UnreadableYaml, YamlDocument, YamlMarks, read_yaml_file
 from assay.model.errors import AssayError
 from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_model
@@ -28,8 +29,8 @@ NOT_INHERITED_KEYS = ("name", "extends", "description")
 NAMED_LISTS = {"FirmwareBundle": frozenset({"components"}), "NodeSpec": frozenset({"hcas", "nics"})}
 """The fields of each kind whose parts a spec that extends another may change by name."""
 MAX_SPEC_BYTES = 16 * 1024 * 1024  # bytes of one spec
-UNSHARED_KINDS = ("TicketRoute",)
-"""What these specs are depends on more than their documents: on installed plug-ins."""
+UNSHARED_KINDS = ("FabricDesign", "TicketRoute")
+"""What these specs are depends on more than their documents: on files of switches, and on installed plug-ins."""
 SpecEntryKey = tuple[str, str]
 S = TypeVar("S", bound=SpecDocument)
 
@@ -257,7 +258,7 @@ def read_specs(tree: RepositoryTree, cache: ParseCache | None = None) -> tuple[l
             by_name.setdefault((source.model, source.name), source)
     all_read = all(isinstance(source, _SpecSource) for source in sources)
     specs = [
-        _build_spec(source, by_name, all_read, cache) if isinstance(source, _SpecSource) else source
+        _build_spec(source, by_name, all_read, tree, cache) if isinstance(source, _SpecSource) else source
         for source in sources
     ]
     read = [spec for spec in specs if isinstance(spec, SpecFile)]
@@ -286,7 +287,7 @@ def read_spec_file(file: Path, root: Path, model: type[S]) -> tuple[S, SpecFile]
             other = _read_source(tree, name, None)
             if isinstance(other, _SpecSource):
                 by_name.setdefault((other.model, other.name), other)
-    read = source if isinstance(source, RefusedSpec) else _build_spec(source, by_name, True)
+    read = source if isinstance(source, RefusedSpec) else _build_spec(source, by_name, True, tree)
     if isinstance(read, RefusedSpec):
         first = read.problems[0]
         raise AssayError(first.message, where=first.where, fix=first.fix)
@@ -319,6 +320,7 @@ def _build_spec(
     source: _SpecSource,
     by_name: Mapping[tuple[type[SpecDocument], str], _SpecSource],
     all_read: bool,
+    tree: RepositoryTree,
     cache: ParseCache | None = None,
 ) -> SpecFile | RefusedSpec:
     """Validate a document merged with what it extends, or return its problems.
@@ -337,8 +339,12 @@ def _build_spec(
         return known
     try:
         data = source.document.data if len(documents) == 1 else merge_specs(documents)
+        if source.model.__name__ == "FabricDesign":
+            data = insert_switch_lists(data, tree)
         read = shared[key] = SpecFile(source.model.model_validate(data), source.document, tuple(documents[1:]))
         return read
+    except SwitchListError as error:
+        return RefusedSpec(list(error.problems), source.model.__name__, source.name)
     except ValidationError as error:
         problems = []
         for path, message, fix, code in explain_violations(error, source.model):

@@ -214,6 +214,30 @@ def test_a_design_may_list_every_cable_and_no_rule(told: Callable[..., list[str]
     assert told(f'{{kind: FabricDesign, name: net, rate: 4xNDR, cables: ["{cable}"]}}\n') == []
 
 
+LISTED_IN = FABRIC.replace('[{guid: "0x0000000000000001", rack: n1, u: 1}]', "{file: specs/leaves.csv}").replace(
+    "name: leaf,", 'name: "leaf-r{rail}",'
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("name,rack,u,guid\nleaf-r0,n1,1,0x1\n", ""),
+        ("name,rack,u,guid\nspine,n1,2,0x2\n\n leaf-r0 , n1, 1, 0x1, and more\n", ""),
+        (None, "specs/leaves.csv: cannot be read"),
+        ("name,rack,guid\n", "the column u is missing"),
+        ("name,rack,u,guid\nspine,n1,2,0x2\n", "no name of it follows the pattern leaf-r{rail}"),
+        ("name,rack,u,guid\nleaf-r0,n1,1,guid\n", "leaf-r0: invalid literal"),
+        ("name,rack,u,guid\nleaf-r1,n1,1,0x1\n", "leaf-r1 stands where leaf-r0 belongs"),
+    ],
+)
+def test_switches_may_stand_in_a_file(lines: str | None, says: str, fleet_with: Write) -> None:
+    files = {"specs/node.yaml": SPEC, "inventory/pool.yml": NODES, "specs/fabric.yaml": LISTED_IN}
+    found = check_repository(fleet_with({**files, **({"specs/leaves.csv": lines} if lines else {})})).problems
+    told = [f"{problem.file}: {problem.message}" for problem in found]
+    assert any(says in one for one in told) if says else told == [], told
+
+
 THREE = """
 kind: FabricDesign
 name: net

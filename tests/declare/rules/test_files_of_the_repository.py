@@ -60,7 +60,7 @@ def test_schemas_lists_and_notes_are_no_specs(fleet_with: Write) -> None:
         "specs/s.json": '{"properties": {"kind": {"const": "NodeSpec"}}}',
         "specs/README.md": "The kind: NodeSpec\n",
     }
-    assert codes(fleet_with({**files, "specs/deliveries.csv": "name,rack,u,serial\n"})) == []
+    assert codes(fleet_with({**files, "specs/switches.csv": "name,rack,u,guid\n"})) == []
 
 
 @pytest.mark.parametrize("name", ["suites/conftest.py", "suites/more/test_own.py", "inventory/group_vars/own.yml"])

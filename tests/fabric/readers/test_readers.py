@@ -104,7 +104,7 @@ def test_other_forms_of_the_same_tool_find_the_same_cables(file):
 def test_a_topology_file_is_refused_as_a_discovery_with_what_to_do():
     with pytest.raises(AssayError, match="names devices and no GUIDs") as trouble:
         read_topology("MQM8700 leaf-0\n   P1 -4x-50G-> HCA n00 mlx5_0/P1\n")
-    assert "ibnetdiscover" in trouble.value.fix
+    assert "assay fabric import" in trouble.value.fix
 
 
 def test_a_list_of_devices_is_refused_with_what_to_run():

@@ -14,7 +14,7 @@ import typer
 
 from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.fabric_learn import learn, read_dump
+from assay.cli.verbs.fabric_learn import import_cabling_sheet, learn, read_dump
 from assay.cli.workspace import Workspace
 from assay.fabric.compare.common_causes import group_by_common_cause
 from assay.fabric.compare.compare import FabricComparison
@@ -197,6 +197,7 @@ def impact(
 
 
 fabric_app.command()(learn)
+fabric_app.command("import")(import_cabling_sheet)
 
 
 def load_compiled_design(fleet: Path, design: str) -> CompiledTopology:

@@ -1,4 +1,7 @@
-"""`assay fabric learn`: a draft design from a discovery."""
+"""`assay fabric learn` and `assay fabric import`: a draft design from a discovery, or from a list of cables.
+
+The text may come from a fabric tool, a spreadsheet or a shell.
+"""
 
 from __future__ import annotations
 
@@ -105,6 +108,42 @@ def learn(
         print(draft_rules(judged, discovery, (judged.nodes if inventory else known.nodes).keys()), end="")  # noqa: T201
     else:
         print(draft_from_discovery(discovery, name, adapters, reason).as_yaml(), end="")  # noqa: T201
+
+
+def import_cabling_sheet(
+    sheet: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV with the columns device,port,device,port, or a topology file (.topo); - is stdin.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the design.")] = "imported",
+    dump: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="A discovery that maps the names in the file to GUIDs."),
+    ] = None,
+    fleet: FleetDir = Path(),
+) -> None:
+    """Draft a FabricDesign from a list of cables (CSV) or a topology file, on stdout.
+
+    Exit codes: 0 drafted; 1 some lines were not read (stderr lists them); 2 no line was read.
+    """
+    from assay.fabric.learn.cabling_file import CablingDraft, read_cabling_file
+    from assay.fabric.readers.format_detection import read_topology
+
+    discovery = read_topology(read_dump(dump)) if dump else None
+    if dump and discovery:
+        _print_notes(dump, discovery)
+    read = read_cabling_file(read_dump(sheet))
+    draft = CablingDraft(read, _load_fleet_or_empty(fleet), discovery).draft(name)
+    for line, problem in sorted(read.problems):
+        print(f"{sheet}:{line}: {problem}", file=sys.stderr)  # noqa: T201
+    if not draft.cables:
+        raise AssayError("no line of the file is a cable", where=str(sheet), fix="correct the lines listed above")
+    print(draft.as_yaml(), end="")  # noqa: T201
+    raise typer.Exit(1 if read.problems else 0)
 
 
 def _print_notes(dump: Path, discovery: FabricDiscovery) -> None:

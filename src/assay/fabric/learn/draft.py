@@ -36,7 +36,7 @@ CABLE_KINDS = {"swap", "moved", "missing"}
 
 @dataclass(frozen=True, slots=True)
 class DraftDevice:
-    """A device to list."""
+    """A device to list. Without a GUID it becomes a comment, for a person to complete."""
 
     guid: str
     name: str
@@ -61,7 +61,7 @@ class DraftCable:
 
 @dataclass
 class DesignDraft:
-    """The draft of a design. `rate` applies to cables without one.
+    """The draft of a design. `rate` applies to cables without one. `switch` is a switch model as YAML.
 
     `review` are lines for the person who reviews it. Raises AssayError for a name that no design may have.
     """
@@ -69,6 +69,8 @@ class DesignDraft:
     name: str
     description: str
     rate: str
+    site: str = ""
+    switch: str = ""
     review: list[str] = field(default_factory=list)
     devices: list[DraftDevice] = field(default_factory=list)
     cables: list[DraftCable] = field(default_factory=list)
@@ -87,17 +89,27 @@ class DesignDraft:
         yield SCHEMA
         yield from (f"# review: {line}" for line in self.review)
         yield from ("kind: FabricDesign", f"name: {self.name}", f"description: {quote_yaml(self.description)}")
+        if self.site:
+            yield f"site: {quote_yaml(self.site)}"
         yield f"rate: {self.rate}"
-        if self.devices:
+        if self.switch:
+            yield f"switch: {self.switch}"
+        with_guid = [device for device in self.devices if device.guid]
+        without_guid = [device for device in self.devices if not device.guid]
+        if with_guid:
             yield "devices:"
-            yield from map(format_device, self.devices)
+            yield from map(format_device, with_guid)
+        if without_guid:
+            yield "# review: the GUIDs of these are not known; write them, and remove the #"
+            yield from ([] if with_guid else ["# devices:"])
+            yield from (f"# {format_device(device)}" for device in without_guid)
         yield "cables:"
         yield from map(format_cable, self.cables)
 
 
 def format_device(device: DraftDevice) -> str:
     """Return a device as an item of a YAML list."""
-    fields = [f'guid: "{device.guid}"', f"name: {quote_yaml(device.name)}"]
+    fields = [f'guid: "{device.guid or "0x"}"', f"name: {quote_yaml(device.name)}"]
     fields += [f"kind: {device.kind}"] if device.kind != "switch" else []
     fields += [f"ports: {device.ports}"] if device.ports else []
     fields += [f"node: {quote_yaml(device.node)}"] if device.node else []

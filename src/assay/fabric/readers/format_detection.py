@@ -57,7 +57,7 @@ FORMATS = (
 DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 """What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""
 NAMED_PORTS = re.compile(r"(?m)^[ \t]+\S+[ \t]+(?:-\d+x-[\d.]+G-?>|->)[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]*$")
-"""A port of a topology file (.topo) of ibdiagnet."""
+"""A port of a topology file (.topo): see `learn/cabling_file.py`."""
 DETECTION_LENGTHS = (1 << 12, 1 << 16)
 """Search so many characters first: a dozen searches through 10 MB would cost more than reading it."""
 
@@ -96,7 +96,7 @@ def _detect_or_raise(text: str) -> ToolFormat:
     if tool is None and NAMED_PORTS.search(text):
         raise AssayError(
             "this is a topology file (.topo), which names devices and no GUIDs",
-            fix="give the output of ibnetdiscover; `assay fabric learn` drafts a design of a good one",
+            fix="`assay fabric import FILE.topo --from DISCOVERY` drafts a design of it, to compare with",
         )
     if tool is None:
         problem = "this is not the output of a known tool" if text.strip() else "the discovery is empty"

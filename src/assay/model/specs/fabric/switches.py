@@ -69,6 +69,7 @@ MAX_SWITCHES = 10_000  # switches of one tier
 MAX_PLANES = 8
 UNKNOWN_RACK = "unknown"
 """How the rack of a switch begins in the draft of a design, until a person writes it."""
+CsvPath = Annotated[str, Field(pattern=r"^[^/.][^\\]*\.csv$")]
 RackName = Annotated[str, Field(pattern=r"^([^{}]|\{rack(:0?\d)?\})+$")]
 
 
@@ -137,6 +138,16 @@ class SwitchModel(StrictModel):
         return self.ports * self.split
 
 
+class SwitchListFile(StrictModel):
+    """A CSV file of the repository with one switch a line and the columns name, rack, u, guid; others are ignored.
+
+    Only switches whose names follow the tier's pattern are read. The numbers in their names give the order. `file`: its
+    path below the repository.
+    """
+
+    file: CsvPath
+
+
 class GuidSequence(StrictModel):
     """Consecutive GUIDs: `first`, `first` + `step` and so on."""
 
@@ -177,11 +188,14 @@ class SwitchSpread(StrictModel):
 def expand_switches(at: Any) -> Any:
     """Return a SwitchSpread as a list of switches; anything that is no mapping unchanged.
 
-    Raises ValueError for a mapping that is no valid spread.
+    Raises ValueError for a mapping that is no valid spread, and for a SwitchListFile: the repository reader expands it.
     """
     if not isinstance(at, dict):
         return at
     try:
+        if "file" in at:
+            SwitchListFile.model_validate(at)
+            raise ValueError("the file is read from the fleet repository only")
         return SwitchSpread.model_validate(at).switches()
     except ValidationError as error:
         first = error.errors()[0]
@@ -189,8 +203,10 @@ def expand_switches(at: Any) -> Any:
 
 
 SwitchList = Annotated[list[FabricSwitch], Field(min_length=1)]
-SwitchPlaces = Annotated[SwitchList, BeforeValidator(expand_switches, json_schema_input_type=SwitchList | SwitchSpread)]
-"""The places of a tier's switches: a list, or a SwitchSpread."""
+SwitchPlaces = Annotated[
+    SwitchList, BeforeValidator(expand_switches, json_schema_input_type=SwitchList | SwitchSpread | SwitchListFile)
+]
+"""The places of a tier's switches: a list, a SwitchSpread, or a SwitchListFile (read by declare/switch_lists.py)."""
 
 
 TierName = Literal["leaves", "spines", "cores"]
