@@ -7,7 +7,7 @@ and effects that wait. All of them append to the ledger, which wakes the loop.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
@@ -168,7 +168,9 @@ class ReconcileLoop:
         if entries := self._fleet_state.take_new_entries():
             self._last_seq, self._tickets_changed = entries[-1].seq, True
             self._listener.on_entries(entries)
-            self._note_entries(entries)
+            self._poll_schedule.mark_due({entry.node for entry in entries if self._asks_for_reading(entry)})
+            relevant = {entry.node for entry in entries if not entry.kind.startswith(IGNORED_KIND_PREFIXES)}
+            self._nodes_to_decide |= relevant & self._selected  # a failed turn loses none of them
         if self._nodes_to_decide:
             self._decide_on_news()
         if self._nodes_after_worker and not self._effect_worker.is_busy:
@@ -189,12 +191,6 @@ class ReconcileLoop:
             if was_wrong:
                 self._adopt_fleet(self._fleet_state.context.fleet, self._names)
                 self._throttle.reset_all()
-
-    def _note_entries(self, entries: Sequence[LedgerEntry]) -> None:
-        """Note which nodes the entries are about. A failed turn loses none of them."""
-        self._poll_schedule.mark_due({entry.node for entry in entries if self._asks_for_reading(entry)})
-        relevant = {entry.node for entry in entries if not entry.kind.startswith(IGNORED_KIND_PREFIXES)}
-        self._nodes_to_decide |= relevant & self._selected
 
     def _asks_for_reading(self, entry: LedgerEntry) -> bool:
         """Whether the node is polled at once: not before a repair, whose end asks for it, nor where it only passes."""

@@ -157,6 +157,10 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     steps = inspection.steps if inspection else ()
     is_search = TICKET_ACTION in state.entry  # elsewhere the cause is known, and the state has work of its own
     acts = notes.describe_acts(incident.work.fault_class for incident in incidents) if is_search else []
+    dossier = ""
+    if DOSSIER_ACTION in state.entry and node_state.decision:
+        effect = derive_effect_id(node_state.decision, DOSSIER_ACTION)
+        dossier = f"{locate_dossier(REPORTS_FOLDER, view.name, effect)}  the dossier, for the vendor"
     place = f"{view.name} ({node_state.state})"
     title = f"{inspection.title}: {place}" if inspection else f"{node_state.state}: {view.name}"
     if incidents:
@@ -174,7 +178,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         verify=f"assay certify {view.name} --reason '…'",
         severity=min(severities, key=SEVERITIES.index),
         steps="\n".join([*acts, *steps]).replace("NODE", view.name),
-        files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
+        files=dossier,
     )
 
 
@@ -183,12 +187,6 @@ def _join_cables(stay: Ticket, cables: Sequence[Ticket]) -> Ticket:
     steps = [step for ticket in cables for step in ticket.steps.splitlines()[:-1]]
     ends = [place for ticket in cables for place in ticket.places]
     return replace(stay, places=(*stay.places, *ends), steps="\n".join([*steps, stay.steps]))
-
-
-def _format_files(view: NodeSnapshot) -> str:
-    """Return the path of a node's dossier."""
-    effect = derive_effect_id(view.node_state.decision, DOSSIER_ACTION)
-    return f"{locate_dossier(REPORTS_FOLDER, view.name, effect)}  the dossier, for the vendor"
 
 
 def _overdue_tickets(

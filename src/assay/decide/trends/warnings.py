@@ -159,7 +159,9 @@ def open_warnings(
         name = rules.find_rule(change.score.name)
         if not name:
             continue
-        entry = _leave_alone(_make_entry(change, records[name], now), rules.acts.left_alone_share)
+        entry = _make_entry(change, records[name], now)
+        if entry.stage == "record" and int(entry.warning[:8], 16) < rules.acts.left_alone_share * 2**32:
+            entry = replace(entry, stage="observe", left_alone=True)  # the id draws of which nothing follows
         key = TrendWarning(change.score.node, now, entry).key
         before = known.get(key)
         is_young = before is not None and (before.closed is None or now - before.at < QUIET)
@@ -200,12 +202,6 @@ def _make_entry(change: ChangeWarning, record: RuleRecord, now: datetime) -> Tre
         p=find_chance(record),
         reason=change.because,
     )
-
-
-def _leave_alone(entry: TrendWarnedEntry, share: float) -> TrendWarnedEntry:
-    """Return a warning, of this share of those that record one of which nothing follows: its id draws."""
-    is_drawn = entry.stage == "record" and int(entry.warning[:8], 16) < share * 2**32
-    return replace(entry, stage="observe", left_alone=True) if is_drawn else entry
 
 
 def _count_causes(new: Iterable[tuple[str, TrendWarnedEntry]], rule: str) -> int:
