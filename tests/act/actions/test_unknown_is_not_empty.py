@@ -77,7 +77,7 @@ class World:
     def read(self) -> dict[str, Any]:
         """Return the probe's answer on a good day: a quiet GPU, another boot, settings as declared."""
         kernel = {"transparent_hugepages": value("madvise"), "versions": {"nvidia": value(FLEET.spec_of(NODE).driver)}}
-        quiet = {"devices": {GPU: {"processes": {"pids": value([])}}}}
+        quiet = {"devices": {GPU: {"uuid": value("GPU-0"), "processes": {"pids": value([])}}}}
         return {
             "probe": {"host": {"boot_id": value(self.boot), "cmdline": value("quiet")}, "gpu": quiet, "kernel": kernel}
         }
@@ -168,7 +168,12 @@ def list_rows(part: str) -> list[tuple[str, str, str, str]]:
     ]
 
 
-BEFORE = {"reboot": {"boot_id": "boot-1"}, "powercycle": {"boot_id": "boot-1"}, "drain-now": {"jobs": []}}
+BEFORE = {
+    "gpu-reset": {"gpus": [0]},
+    "reboot": {"boot_id": "boot-1"},
+    "powercycle": {"boot_id": "boot-1"},
+    "drain-now": {"jobs": []},
+}
 WITHOUT_BOOT_ID = {"last_reset": "before"}
 NO_BASELINE = {"dossier": "a file that only the real one writes", "wipe": "an order in the ledger"}
 """Effects that this world cannot prove done; test_dossier_holds_the_proof and test_wipe_proves_drives do."""

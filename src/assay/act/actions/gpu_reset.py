@@ -97,12 +97,13 @@ def _find_slots(context: ActionContext, intent: EffectIntent) -> list[int]:
 
 
 def _list_faults(context: ActionContext, intent: EffectIntent) -> list[FaultRecord]:
-    causes, state = _list_cause_ids(context, intent), read_node_states(context.ledger)[intent.node]
-    return [fault for fault in state.faults if fault.id in causes]
+    causes, state = _list_cause_ids(context, intent), read_node_states(context.ledger).get(intent.node)
+    return [fault for fault in state.faults if fault.id in causes] if state else []
 
 
 def _list_cause_ids(context: ActionContext, intent: EffectIntent) -> set[str]:
-    decision = read_node_states(context.ledger)[intent.node].decisions.get(intent.decision)
+    state = read_node_states(context.ledger).get(intent.node)
+    decision = state.decisions.get(intent.decision) if state else None
     causes = decision.causes if decision else ()
     return {ident for cause in causes for ident in (cause.fault_ids or (cause.id,))}
 
