@@ -16,7 +16,8 @@ def test_every_edge_says_what_leads_along_it(policy):  # noqa: F811
     assert said["onboard", "seatrial"] == ("certified",)
     assert said["test", "production"] == ("passes, after 24 h",)
     assert said["draining", "triage"] == ("idle", "certified")
-    assert said["production", "production-reboot"] == ("fault: reset, reboot",)
+    assert said["production", "production-reboot"] == ("fault: reboot",)
+    assert said["production", "production-gpu-reset"] == ("fault: reset",)
     assert said["production", "draining"] == ("fault: triage, rma",)
     assert said["triage", "rma"] == ("hardware fault again",)
 

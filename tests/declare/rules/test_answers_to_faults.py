@@ -70,7 +70,7 @@ def test_an_xid_comes_under_its_own_number_and_early_sightings_are_informational
 def test_a_rule_goes_all_the_way_up_the_ladder() -> None:
     rule = DEFAULT.faults["catastrophic-in-production"]
     reset = [kind for kind in KINDS if kind.name == "gpu.xid.48"]
-    assert list_target_states(DEFAULT, rule, reset) == ["production-reboot", "draining"]
+    assert list_target_states(DEFAULT, rule, reset) == ["production-gpu-reset", "production-reboot", "draining"]
     assert list_target_states(DEFAULT, DEFAULT.faults["everything-else"], reset) == []
 
 
