@@ -16,7 +16,7 @@ from tests.architecture.source_tree import SourceModule, count_body_lines, read_
 from tests.support.places import ROOT
 
 MAX_LINES = 150_986
-MAX_MODULES = 850
+MAX_MODULES = 851
 MAX_SCRAPS = 48
 MAX_SKIPPED_FORMATS = 3
 MAX_EMPTY_NAMES = 42

@@ -186,7 +186,7 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
     ("docs/trends.md", "less than about three months of values it is 4.3", USUAL_THRESHOLD, 4.3),
     ("docs/trends.md", "rises at least five times as often as it falls", RISES_PER_FALL, 5),
     ("docs/trends.md", "extends the last two weeks in a straight line", RATE_DAYS, 14),
-    ("docs/trends.md", "would have said in the last twelve weeks", LOOK_BACK_WEEKS, 12),
+    ("docs/trends.md", "In 12 weeks before", LOOK_BACK_WEEKS, 12),
     ("docs/trends.md", "was measured on at least 80 % of the days", LEAST_READ, 0.8),
     ("docs/trends.md", "left service for more than a day", LONG_ABSENCE / DAY, 1),
     ("docs/trust.md", "show the last 30 days", RECORD_DAYS, 30),

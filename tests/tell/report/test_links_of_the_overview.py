@@ -13,8 +13,7 @@ from assay.model.entries.node_entries import NodeEnrolledEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement
 from assay.tell.report.allure import AllureLinks
-from assay.tell.report.overview_page import render_overview
-from assay.tell.report.report_builder import AllureTools, build_reports
+from assay.tell.report.report_builder import AllureTools, build_reports, render_overview
 from tests.support.browser import needs_browser, open_browser
 from tests.tell.report.conftest import at
 
@@ -93,7 +92,7 @@ def test_the_map_names_its_racks_at_every_size(runs, monkeypatch):
     runs.run(0, *(runs.outcome(node) for node in NODES))
     one = runs.overview()
     for limit in ("MAX_ROOMY_NODES", "MIN_DENSE_NODES"):
-        monkeypatch.setattr(f"assay.tell.report.overview_page.{limit}", 1)
+        monkeypatch.setattr(f"assay.tell.report.report_builder.{limit}", 1)
         assert "<span>r02</span>" in render_overview(one)
 
 

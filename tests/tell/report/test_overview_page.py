@@ -11,8 +11,8 @@ from assay.decide.state.node_state import NodeState
 from assay.model.faults.fault_record import FaultRecord
 from assay.tell.report.allure import allure_status, describe_problems
 from assay.tell.report.overview_model import build_overview
-from assay.tell.report.overview_page import render_overview
 from assay.tell.report.overview_phrases import headline, where
+from assay.tell.report.report_builder import render_overview
 from assay.tell.report.status_changes import RolloutWaits
 from tests.support.browser import measure_overflow, needs_browser, show
 from tests.tell.report.conftest import at

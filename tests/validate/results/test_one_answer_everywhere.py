@@ -24,8 +24,8 @@ from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
 from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.tell.report.overview_model import build_overview
-from assay.tell.report.overview_page import render_overview
 from assay.tell.report.registry import RESULT_FORMATS, FormatName
+from assay.tell.report.report_builder import render_overview
 from tests.support.places import ROOT
 
 NOW = datetime.now(UTC)

@@ -28,13 +28,16 @@ from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
+from assay.model.page import render_page
 from assay.model.ticket import Ticket
 from assay.observe.evidence_store import EvidenceStore
+from assay.tell.report import overview_phrases
 from assay.tell.report.allure import (
     ALLURE_PAGE,
     MAX_POINT_RESULTS,
     MAX_POINTS,
     MIN_POINTS,
+    NO_ALLURE,
     AllureLinks,
     ReportAttachments,
     count_judgements_once,
@@ -43,8 +46,7 @@ from assay.tell.report.allure import (
     write_allure_results,
 )
 from assay.tell.report.latest_outcomes import LatestOutcomes
-from assay.tell.report.overview_model import build_overview
-from assay.tell.report.overview_page import render_overview
+from assay.tell.report.overview_model import FleetOverview, build_overview, group_by_pool_and_rack
 from assay.tell.report.status_changes import DAY_S, NO_ROLLOUT, RolloutWaits
 from assay.tell.views.next_step import list_open_tickets
 from assay.validate.runs.run_validation import list_fresh_hours
@@ -54,6 +56,8 @@ ALLURE_TIMEOUT_S = 300
 _FOREIGN_SCRIPT = re.compile(
     r"""<script\b[^>]*\ssrc\s*=\s*["']?([a-z]+:)?//[^>]*>.*?</script\s*>""", re.DOTALL | re.IGNORECASE
 )
+MAX_ROOMY_NODES, MIN_DENSE_NODES = 120, 2500
+"""Up to the first number, each cell of the map shows the node's name. From the second number on, cells are small."""
 ALLURE_CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
 
 
@@ -139,6 +143,28 @@ def read_points(history: Path) -> dict[str, dict[str, Any]]:
         return {point["uuid"]: point for point in points if point["name"] == f"run {point['uuid']}"}
     except (ValueError, TypeError, KeyError):
         return {}
+
+
+def render_overview(overview: FleetOverview, links: AllureLinks = NO_ALLURE, *, in_lab: bool = False) -> str:
+    """Return the HTML, in one file. All text is escaped."""
+    newly, lost = (0, 0) if overview.first else (len(overview.broke), len(overview.lost))
+    nodes = [holder for holder in overview.holders if holder.node]
+    size = len(overview.holders)
+    return render_page(
+        __package__,
+        "overview.html.j2",
+        in_lab=in_lab,
+        overview=overview,
+        words=overview_phrases,
+        link=links,
+        pools=group_by_pool_and_rack(overview.holders),
+        density="roomy" if size <= MAX_ROOMY_NODES else "dense" if size >= MIN_DENSE_NODES else "",
+        nodes=len(nodes),
+        lost_on=len({change.holder for change in overview.lost}),
+        ill=sum(holder.is_ill for holder in nodes),
+        still=sum(holder.failing for holder in overview.holders) - newly,
+        still_unknown=sum(holder.unknown for holder in overview.holders) - lost,
+    )
 
 
 def _generate_allure(
