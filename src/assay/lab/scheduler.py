@@ -231,9 +231,10 @@ class _SchedulerRoutes:
     async def requeue(self, request: Request) -> Response:
         node, order = request.path_params["node"], await request.body()
         ended = self._queue.requeue(node, json.loads(order)["jobs"] if order else None)
+        numbers = {job["id"] for job in ended}
         with self._world.change(node) as state:  # the processes of a job end with it
             for gpu in state["gpus"]:
-                gone = {pid for pid, job in gpu.get("pid_jobs", {}).items() if str(job) in {one["id"] for one in ended}}
+                gone = {pid for pid, job in gpu.get("pid_jobs", {}).items() if str(job) in numbers}
                 gpu["pids"] = [pid for pid in gpu["pids"] if str(pid) not in gone]
                 gpu["pid_jobs"] = {pid: job for pid, job in gpu.get("pid_jobs", {}).items() if pid not in gone}
         return JSONResponse({"jobs": ended})
