@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "status --all": ("--all",),
     "status --format json": ("--format", "json"),
     "sync": (),
+    "collectives plan": ("--design", "fabric-001"),
     "explain": (NODE,),
     "history": (NODE,),
     "history --outcomes": ("--outcomes",),

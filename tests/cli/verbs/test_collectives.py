@@ -43,15 +43,16 @@ class BusyScheduler(NoScheduler):
 
 def test_a_search_says_who_is_free_and_why_the_others_are_not(fleet: Path, monkeypatch) -> None:
     monkeypatch.setattr(collectives, "load_scheduler_adapter", lambda node: BusyScheduler(node.settings))
-    workspace = collectives.Workspace(fleet)
-    fabric = collectives.load_searched_fabric(workspace, "", None)
-    free = collectives.find_free_nodes(workspace, fabric.map, [], is_allocated=False)
-    assert list(free.list_lines()) == [
+    plan = json.loads(call(fleet, "plan", "--format", "json").stdout)
+    assert (len(plan["free"]), [len(one["pairs"]) for one in plan["rounds"]]) == (17, [8, 8, 8])
+    assert call(fleet, "plan").stdout.splitlines() == [
         "17 of 20 nodes are free",
         "not free: n0003: in use: job 17 (llama, ada)",
         "not free: n0004: cordoned: bad fan",
         "not free: n0005: cannot tell whether it is in use: its scheduler does not know it",
+        "rounds: M1 8 pairs, M2 8 pairs, M3 8 pairs; more where a pair is bad",
     ]
+    assert "no pair can run: that needs two free nodes" in call(fleet, "plan", "n0001").stdout
 
 
 def test_a_search_names_the_planted_and_explain_says_the_same(fleet: Path, tmp_path: Path) -> None:

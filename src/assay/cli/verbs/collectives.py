@@ -17,6 +17,7 @@ from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
 from assay.cli.verbs.fabric_learn import read_dump
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
+from assay.model.facts import fact, inline
 from assay.model.specs.load_parts import find_lacking_part
 from assay.model.specs.workload import CollectiveWorkload
 from assay.model.text.lists import fold_names, format_count, format_list, suggest_nearest
@@ -24,6 +25,7 @@ from assay.validate.collectives.cpu_workload import parse_plant
 from assay.validate.collectives.fabric_map import FabricMap, add_routes, build_fabric_map, find_nvlink_domains
 from assay.validate.collectives.judging import GroupObservation, PairObservation
 from assay.validate.collectives.report import CollectivesReport
+from assay.validate.collectives.rounds import PairRound, plan_screening
 
 if TYPE_CHECKING:
     from assay.validate.collectives.result_file import ResultFile, SearchHeader
@@ -85,6 +87,7 @@ def _list_pairs(evidence: Sequence[PairObservation | GroupObservation]) -> Itera
 collectives_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 Design = Annotated[str, typer.Option(metavar="NAME", help="The FabricDesign. Default: the only one.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Chooses the partners.", min=0)]
 Routes = Annotated[
     Path | None,
     typer.Option(
@@ -96,6 +99,27 @@ Routes = Annotated[
 @collectives_app.callback()
 def _collectives() -> None:
     """Find the node, adapter or uplink that makes collectives slow, wrong or hang."""
+
+
+@collectives_app.command()
+def plan(
+    nodes: Annotated[list[str] | None, nodes_argument("Only these nodes. Default: all of the design.")] = None,
+    design: Design = "",
+    seed: Seed = 0,
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Show which nodes are free, why the others are not, and which pairs a search would run first.
+
+    Exit codes: 0 shown; 2 the design or the fleet cannot be read.
+    """
+    workspace = Workspace(fleet.resolve())
+    fabric = load_searched_fabric(workspace, design, None)
+    free = find_free_nodes(workspace, fabric.map, nodes or (), is_allocated=False)
+    rounds = tuple(plan_screening(fabric.map, free.free, seed))
+    counts = ", ".join(f"{planned.name} {format_count(len(planned.pairs), 'pair')}" for planned in rounds)
+    pairs = f"rounds: {counts}; more where a pair is bad" if rounds else "no pair can run: that needs two free nodes"
+    print_answer(CollectivesPlan(fabric.design, free, rounds), form, [*free.list_lines(), pairs])
 
 
 @collectives_app.command()
@@ -149,7 +173,7 @@ def run(
             "--allocated", rich_help_panel=WHICH, help="The NODEs are allocated to you: do not ask their scheduler."
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(metavar="N", help="Chooses the partners.", min=0)] = 0,
+    seed: Seed = 0,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
@@ -346,7 +370,7 @@ def require_two(nodes: FreeNodes) -> None:
         raise AssayError(f"a pair needs two free nodes: {'; '.join(nodes.list_lines())}", fix=fix)
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class FreeNodes:
     """The nodes that take part, and the others."""
 
@@ -363,6 +387,17 @@ class FreeNodes:
         yield f"{len(self.free):,} of {format_count(len(self.free) + len(self.excluded), 'node')} are free"
         for reason, names in sorted(by_reason.items(), key=lambda item: -len(item[1])):
             yield f"not free: {format_list(fold_names(names), 4)}: {reason}"
+
+
+@fact
+class CollectivesPlan:
+    """What a search would begin with."""
+
+    design: str
+    """The FabricDesign; "" without one, and then no link can be named."""
+    nodes: FreeNodes = inline()
+    rounds: tuple[PairRound, ...]
+    """The first rounds, in order, each with its pairs."""
 
 
 def select_free_nodes(

@@ -90,6 +90,7 @@ ANSWERS: dict[str, Answer] = {
     "lab status": _one("assay.cli.verbs.lab:LabStatusAnswer"),
     "trends": _one("assay.decide.trends.warning_answers:TrendsAnswer"),
     "trends rules": _one("assay.decide.trends.warning_answers:TrendRulesAnswer"),
+    "collectives plan": _one("assay.cli.verbs.collectives:CollectivesPlan"),
     "collectives run": _one("assay.validate.collectives.report:CollectivesReport"),
     "collectives explain": _one("assay.validate.collectives.report:CollectivesReport"),
     "plan": _one("assay.decide.plan.output_formats:PlanAnswer"),
