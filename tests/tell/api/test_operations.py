@@ -301,6 +301,20 @@ def test_planned_work_is_told_in_time_and_customers_defer_it_within_bounds(
     assert cancel(ann, ident).json["state"] == "cancelled"
 
 
+def test_planned_work_whose_window_is_over_when_a_controller_comes_back_never_begins(
+    ann: Caller, state: AppState
+) -> None:
+    states = {one.node: one for one in state.records.read_node_states()}
+    node = [one.node for one in states.values() if one.pool == "h100-a" and one.state == "production"][-1]
+    made = plan(ann, "key-of-plan-9", node, state, 80).json
+    context = state.context
+    begin_due_operations(context.fleet, context.ledger, states, parse_time(made["ends_at"]))
+    ended = ann.get(f"{PATH}/{made['id']}").json
+    assert (ended["state"], ended["nodes"][0]["text"].partition(" at ")[0]) == ("failed", "its window was over")
+    orders = [entry.body["operation"]["id"] for entry in context.ledger.entries(node, kinds=["move"])]
+    assert made["id"] not in orders
+
+
 def test_planned_work_is_cancelled_and_webhooks_hear_of_all_of_it(ann: Caller, state: AppState) -> None:
     states = state.records.read_node_states()
     node = [one.node for one in states if one.pool == "h100-a" and one.state == "production" and not one.hold][-2]

@@ -162,6 +162,8 @@ class OperationOrders:
             try:
                 if each.node not in states or each.node not in self.fleet.nodes:
                     raise AssayError(f"{each.node} is not there any more")
+                if record.ends_at <= self.operator.at:  # customers were told of this window, and of no later one
+                    raise AssayError(f"its window was over at {record.ends_at} when a controller came to it")
                 yield self._make_entry(states[each.node], wish, _find_rule(self.fleet, wish), asked, history)
             except AssayError as refusal:
                 dropped = OperationDroppedEntry(record.id, "", refusal.what)
