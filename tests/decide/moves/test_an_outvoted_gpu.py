@@ -6,6 +6,7 @@ import pytest
 
 from assay.model.entries.effects import BurnInEndedEntry, BurnInStartedEntry
 from assay.model.specs.check_catalog import CheckDeclaration
+from assay.model.specs.policy_sections import FaultEscalation
 
 COMPARED = CheckDeclaration(
     id="suites/b.py::test_compared", subject="node", phases=["test", "confirm"], active=True, fault="gpu.sdc"
@@ -95,3 +96,52 @@ def test_what_several_parts_explain_leaves_service_too_and_nothing_is_wiped_or_r
     outvoted.step()
     assert path_of(outvoted, "n1")[-2:] == ["confirmation", "triage"]
     assert not {"wipe", "dossier"} & set(outvoted.settle("n1"))
+
+
+def return_to_triage_after_zap(paper, fault):
+    """Let a person install the node anew, without certifying it; its battery then finds the same again."""
+    paper.fault("n1", fault)
+    paper.step()
+    paper.settle("n1")
+    paper.later(hours=4)
+    paper.step()
+    assert paper.story("n1").state == "triage"
+    paper.settle("n1")
+    paper.later(hours=1)
+    paper.say("move", "n1", to="zap", now=True)
+    paper.step()
+    assert paper.settle("n1") == ["zap"]
+    paper.later(minutes=10)
+    paper.pass_all("n1")
+    paper.step()
+    assert paper.story("n1").state == "test"
+    paper.settle("n1")
+    paper.later(hours=1)
+    paper.fault("n1", fault)
+    for _ in range(3):
+        paper.step()
+        paper.settle("n1")
+        paper.later(hours=4)
+
+
+def test_suspects_never_go_to_the_vendor_also_where_they_return_after_an_installation(outvoted):
+    return_to_triage_after_zap(outvoted, "gpu.sdc.suspect")
+    assert path_of(outvoted, "n1")[-3:] == ["test", "confirmation", "triage"]
+
+
+def test_one_guilty_gpu_that_returns_after_an_installation_goes_to_the_vendor(outvoted):
+    return_to_triage_after_zap(outvoted, "gpu.sdc")
+    assert path_of(outvoted, "n1")[-2:] == ["triage", "rma"]
+
+
+def test_an_escalation_of_everything_leaves_suspects_to_people(outvoted):
+    step = FaultEscalation(blame="hardware", recurred=False, to="rma")
+    triage = outvoted.policy.states["triage"].model_copy(update={"escalate": [step]})
+    outvoted.policy = outvoted.policy.model_copy(update={"states": {**outvoted.policy.states, "triage": triage}})
+    outvoted.add("n2", "triage")
+    outvoted.fault("n2", "gpu.sdc.suspect")
+    outvoted.step()
+    assert outvoted.story("n2").state == "triage"
+    outvoted.fault("n2", "gpu.sdc", "gpu5")
+    outvoted.step()
+    assert path_of(outvoted, "n2")[-1] == "rma"

@@ -95,8 +95,9 @@ def _pending_now_idle(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal |
 def _escalate(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
     """Go to the target of the first matching `escalate` step: for open faults of its blame, recurred or of a lemon."""
     node_state, ladder = view.node_state, snapshot.policy.ladder
+    present = [fault for fault in node_state.faults if fault.is_open]
     for number, step in enumerate(snapshot.policy_state_of(view).escalate):
-        faults = [fault for fault in node_state.faults if fault.is_open and fault.blame == step.blame]
+        faults = [each for each in present if each.blame == step.blame and each.fault_class not in step.left_to_people]
         lemon = make_lemon_causes(snapshot, view) if faults and step.lemon else []
         if step.lemon and not lemon:
             continue

@@ -47,9 +47,11 @@ class FaultEscalation(StrictModel):
     """A node with an open fault of this `blame` goes `to` a state.
 
     `recurred`: only if a repair did not help. `lemon`: only if the node's lemon score has reached its threshold.
+    `left_to_people`: classes of fault that do not count, as they say of no part that it is guilty.
     """
 
     blame: FaultBlame
+    left_to_people: list[str] = Field(default=["gpu.sdc.suspect"])
     recurred: bool = True
     lemon: bool = False
     to: str
