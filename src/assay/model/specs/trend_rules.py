@@ -43,7 +43,7 @@ class ChangeDetector(StrictModel):
 class TrendRule(StrictModel):
     """Measurements that get worse together, and what follows.
 
-    - `measurements`: names, or patterns such as `*_temperature`. The first rule that matches counts.
+    - `measurements`: names, or patterns such as `*_temperature`, in any case. The first rule that matches counts.
     - `fault`: the fault of a warning, a class of the catalogue.
     - `failures`: classes (or patterns) of the faults that prove a warning right. Empty: each fault of hardware.
     - `horizon_days`: a warning is wrong if nothing failed for so long.
@@ -59,8 +59,8 @@ class TrendRule(StrictModel):
 
     def covers(self, measurement: str) -> bool:
         """Whether a measurement belongs to this rule, by its name with or without its check."""
-        name = measurement.partition(CHECK_MARK)[0]
-        return any(fnmatchcase(name, pattern) for pattern in self.measurements)
+        name = measurement.partition(CHECK_MARK)[0].lower()
+        return any(fnmatchcase(name, pattern.lower()) for pattern in self.measurements)
 
     def is_proved_by(self, fault_class: str) -> bool:
         """Whether a fault of hardware proves a warning of this rule right."""
