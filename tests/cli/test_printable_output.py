@@ -52,7 +52,6 @@ READS = [
     ("trends",),
     ("trends", "rules"),
     ("discover",),
-    ("rma", "n0003"),
 ]
 """Every read-only verb that shows what is in the ledger."""
 ELSEWHERE = {

@@ -231,7 +231,7 @@ def test_no_customer_is_told(site, monkeypatch, fleet, told):
     teller = customer_teller.CustomerTeller()
     teller._current = SimpleNamespace(read=lambda *_: [SimpleNamespace(node=NODE)])  # type: ignore[assignment]
     monkeypatch.setattr(customer_teller, "show_on_nodes", lambda _, __, notices: seen.append(len(notices)))
-    monkeypatch.setattr(customer_teller, "send_to_webhooks", lambda _, __, notices: seen.append(len(notices)))
+    monkeypatch.setattr(customer_teller, "send_to_webhooks", lambda _, __, notices, *___: seen.append(len(notices)))
     teller(replace(site.desk, fleet=fleet))
     assert seen == [told, told]
 

@@ -35,4 +35,4 @@ def test_the_taint_comes_and_goes_alone(kube: KubeFake, adapter: KubernetesSched
 def test_a_node_that_is_gone_is_told_and_the_others_are_ranked(kube: KubeFake, adapter: KubernetesScheduler) -> None:
     (gone,) = adapter.rank_nodes({"n9": True, "n1": True}).items()
     assert gone[0] == "n9"
-    assert taints(kube) == [OURS]
+    assert OURS in taints(kube)

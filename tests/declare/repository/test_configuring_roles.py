@@ -16,8 +16,8 @@ def test_this_repository_brings_every_setting():
     named = list_configuring_roles(WorkingFolder(ROOT))
     assert {entry.role for entry in SETTING_ROLES.values()} <= named
     roles = ROOT / "playbooks/collections/ansible_collections/assay/fleet/roles"
-    assert {path.name for path in roles.iterdir()} == {*named, "declared", "drive_wipe"}, (
-        "the action wipe has a role and a playbook of its own"
+    assert {path.name for path in roles.iterdir()} == {*named, "declared", "drive_wipe", "gpu_reset"}, (
+        "the actions wipe and gpu-reset have a role and a playbook of their own"
     )
 
 

@@ -66,6 +66,10 @@ def test_the_bindings_are_nvidias_own_unmodified() -> None:
     assert base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode() == module.hash.value
 
 
+NO_PROCESSES = [2**22 + 7, 2**22 + 4242]
+"""Beyond the kernel's largest process id: no process of this machine has them."""
+
+
 @needs_compiler
 def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
     command = ["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", str(tmp_path / SONAME), str(SOURCE)]
@@ -78,14 +82,14 @@ def test_what_is_asked_and_what_is_replayed_are_the_same(healthy: Healthy, ask: 
     state["gpus"][2] |= {"temperature_c": 93.0, "throttle": 0x60, "remap_pending": 1, "ecc_volatile_corrected": 12}
     state["gpus"][6]["present"] = False
     state["gpus"][7] |= {"sram_threshold_exceeded": True, "ecc_aggregate_sram_uncorrected": 2, "recovery_action": 1}
-    state["gpus"][0] |= {"fabric_state": 2, "inforom_valid": False, "pids": [4242, 7], "mig_pending": True}
+    state["gpus"][0] |= {"fabric_state": 2, "inforom_valid": False, "pids": [*reversed(NO_PROCESSES)], "mig_pending": True}
     state["gpus"][1] |= {"nvlink_errors": {"4": {"recoveries": 9}}, "nvlink_up": 17, "compute_mode": 3}
     state["gpus"][3] |= {"nvlink_generation": 5, "fabric_health": 0xAA, "fabric_summary": 3, "ecc_pending": False}
     asked = ask(stub_answers(state))
     assert asked == read_replayed_gpus(state, tmp_path)
     assert asked["devices"]["0000:43:00.0"]["nvlink"]["link"]["4"]["recoveries"] == {"value": 9}
     assert asked["devices"]["0000:61:00.0"]["fabric"]["health"]["summary"] == {"value": "limited_capacity"}
-    assert asked["devices"]["0000:1b:00.0"]["processes"]["pids"] == {"value": [7, 4242]}
+    assert asked["devices"]["0000:1b:00.0"]["processes"]["pids"] == {"value": NO_PROCESSES}
 
 
 @needs_compiler
