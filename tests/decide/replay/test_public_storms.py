@@ -25,22 +25,22 @@ def test_repeats_of_one_fault_are_one_action_however_many_they_are(replayed, rep
     """NVIDIA NVSentinel issue 1120: 800,000 XID 95 out of 29 causes."""
     shown = [fault(number * 850 / repeats, "n1", "gpu.xid.95", part="gpu3") for number in range(repeats)]
     story = replayed([*shown, clear(900, "n1", "gpu.xid.95")])
-    assert [to for _, _, to, _ in moves(story)] == ["production-reboot", "production"]
-    assert story["totals"]["actions"]["reboot"] == 1
+    assert [to for _, _, to, _ in moves(story)] == ["production-gpu-reset", "production"]
+    assert story["totals"]["actions"]["gpu-reset"] == 1
 
 
 def test_a_pending_move_that_is_blocked_names_what_blocks_it_and_does_nothing_else(replayed):
     """The incident of a soft lockup whose node held single replicas: pending never became active by itself."""
     events = [fault(0, "n1", "gpu.xid.109", in_use=True), fault(40 * HOUR, "n1", "gpu.xid.109", in_use=True)]
     story = replayed(events)
-    assert moves(story) == [(0, "production", "production-reboot", "pending")]
+    assert moves(story) == [(0, "production", "production-gpu-reset", "pending")]
     assert story["decisions"][0]["blockers"] == ["customer work"]
     (nag,) = [one for one in story["decisions"] if one["rule"].endswith(" still-waiting")]
     assert (nag["time"], nag["timing"], nag["blockers"]) == (24 * HOUR, "record", ["customer work"])
-    assert nag["because"].startswith("has waited 24 h to go to production-reboot, for customer work")
+    assert nag["because"].startswith("has waited 24 h to go to production-gpu-reset, for customer work")
     assert story["totals"]["actions"] == {"cordon": 1}
     freed = [*events, {"time": 41 * HOUR, "node": "n1", "event": "use", "in_use": False}]
-    assert moves(replayed(freed))[1] == (41 * HOUR, "production", "production-reboot", "immediate")
+    assert moves(replayed(freed))[1] == (41 * HOUR, "production", "production-gpu-reset", "immediate")
 
 
 def test_workloads_do_not_come_back_before_the_verification_has_ended(replayed):
@@ -106,7 +106,7 @@ def test_nothing_is_replayed_when_the_breaker_is_reset(replayed):
     shown = [fault(0, node, "gpu.xid.79") for node in listed]
     later = fault(5 * HOUR, "n007", "gpu.xid.48")
     made = [(when, to) for when, _, to, _ in moves(replayed([*shown, later], listed))]
-    assert made[0] == (5 * HOUR, "production-reboot"), "what is of another class is answered"
+    assert made[0] == (5 * HOUR, "production-gpu-reset"), "what is of another class is answered"
     rest = [when for when, to in made[1:] if to == "production-reboot"]
     assert min(rest) >= 24 * HOUR, "what only a log told waits for a day"
     assert all(rest.count(when) <= 2 for when in rest), "and is then answered as the limits allow"

@@ -83,9 +83,7 @@ def test_each_answer_says_how_good_its_past_was_and_whether_the_budget_is_kept(
     false_rate: float | None, is_learned: bool, told: str
 ) -> None:
     outcomes = ("right", "right", "right", "wrong")
-    record = judge_record(
-        [ClosedWarning("change", None, 9.0, outcome) for outcome in outcomes], FailuresSeen(0, 0, 4, 3)
-    )
+    record = judge_record([ClosedWarning(9.0, outcome) for outcome in outcomes], FailuresSeen(0, 0, 4, 3))
     answer = TrendAnswer(SeriesCount(9), 4.3, is_learned, [], [], record, false_rate, 0.0, ChangeDetector())
     because = answer.make_rule().because
     assert told in because

@@ -82,7 +82,12 @@ def test_what_is_asked_and_what_is_replayed_are_the_same(healthy: Healthy, ask: 
     state["gpus"][2] |= {"temperature_c": 93.0, "throttle": 0x60, "remap_pending": 1, "ecc_volatile_corrected": 12}
     state["gpus"][6]["present"] = False
     state["gpus"][7] |= {"sram_threshold_exceeded": True, "ecc_aggregate_sram_uncorrected": 2, "recovery_action": 1}
-    state["gpus"][0] |= {"fabric_state": 2, "inforom_valid": False, "pids": [*reversed(NO_PROCESSES)], "mig_pending": True}
+    state["gpus"][0] |= {
+        "fabric_state": 2,
+        "inforom_valid": False,
+        "pids": [*reversed(NO_PROCESSES)],
+        "mig_pending": True,
+    }
     state["gpus"][1] |= {"nvlink_errors": {"4": {"recoveries": 9}}, "nvlink_up": 17, "compute_mode": 3}
     state["gpus"][3] |= {"nvlink_generation": 5, "fabric_health": 0xAA, "fabric_summary": 3, "ecc_pending": False}
     asked = ask(stub_answers(state))

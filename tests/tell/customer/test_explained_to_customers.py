@@ -184,7 +184,7 @@ def a_test_of_a_day_takes_longer_than_planned(story: Story) -> None:
 @situation
 def a_gpu_fails_and_jobs_are_ended(story: Story) -> None:
     story.serve()
-    story.fault("gpu.xid.119", "gpu3")
+    story.fault("gpu.xid.79", "gpu3")
     story.decide()
     story.effect("cordon")
     story.effect("drain-now", jobs=["job 17 (secret-train, alice)"])
@@ -204,7 +204,7 @@ def a_gpu_fails_and_no_job_was_running(story: Story) -> None:
 @situation
 def a_restarted_node_is_tested(story: Story) -> None:
     story.serve()
-    story.fault("gpu.xid.95", "gpu0")
+    story.fault("gpu.xid.79", "gpu0")
     story.decide()
     story.restart()
     story.paper.judge("n1", "test")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from assay.act.ingest.silent_nodes import read_reading_times, read_unread_nodes
 from assay.act.loop.projections import read_unknown_jobs
 from assay.act.orders.orders import format_hold_end
 from assay.cli.context_line import format_answer
@@ -281,6 +280,8 @@ def _show_server(connection: FleetServer, wanted: NodeFilter, form: str) -> None
 
 
 def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -> None:
+    from assay.act.ingest.silent_nodes import read_reading_times
+
     workspace = Workspace(root)
     recorded, returned, rollouts = load_fleet_records(workspace)
     shown = wanted.select(workspace, recorded)
@@ -360,6 +361,8 @@ def describe_rollouts(rollouts: RolloutHistory, now: datetime) -> Iterator[str]:
 
 
 def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool) -> None:
+    from assay.act.ingest.silent_nodes import read_reading_times
+
     console, now = open_console(PIPE_WIDTH), workspace.clock.now()
     in_service = _list_service_states(workspace) if is_summary or console.is_terminal else None
     unread = _find_unread(workspace, fleet.shown)
@@ -402,6 +405,8 @@ def _find_unread(workspace: Workspace, states: Collection[NodeState]) -> Mapping
     """Return the nodes in service that are not known; none where no inventory and policy can be read."""
     if _list_service_states(workspace) is None:
         return {}
+    from assay.act.ingest.silent_nodes import read_unread_nodes
+
     return read_unread_nodes(workspace.fleet, workspace.data_dir, states, workspace.clock.now())
 
 
