@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.specs.load_parts import LoadPart, NodePart, find_lacking_part, select_possible
+from assay.model.specs.load_parts import LOAD_PARTS, LoadPart, NodePart, find_lacking_part, select_possible
 from assay.model.specs.node.node_spec import MetricLimit
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
@@ -233,7 +233,9 @@ HARD_FAULTS: Mapping[str, Mapping[str, str]] = {
 LOAD_FAULT, RESTART_FAULT = "gpu.burn.failed", "host.load.fault"
 PART_FAULTS: Mapping[LoadPart, str] = {
     "all_reduce": "collective.wrong",
+    **{part: "gpu.diag.failed" for part in LOAD_PARTS if part.startswith("dcgm_")},
     "fio_verify": "nvme.data.wrong",
+    "gpu_fryer": "gpu.slow",
     "memory": "host.memory.errors",
     "shared_storage": "storage.data.wrong",
     "stressapptest": "host.memory.errors",

@@ -221,11 +221,11 @@ def _judge_counters(before: dict[str, int], readings: Mapping[str, Any]) -> Iter
 
 def _judge_unit(part: str, result: Mapping[str, Any]) -> Iterator[BurnInVerdict]:
     """Yield what a load tool says is wrong. Rates are for the checks, which know the limits."""
-    fault = PART_FAULTS.get(cast("LoadPart", part), LOAD_FAULT)
-    devices = result.get("devices")
-    for index, tree in devices.items() if isinstance(devices, Mapping) else ():
-        if isinstance(tree, Mapping) and _value(tree, "ok") is False:
-            yield BurnInVerdict(f"gpu{index}: {part} computed wrong results", fault, f"gpu{index}")
+    fault, devices = PART_FAULTS.get(cast("LoadPart", part), LOAD_FAULT), result.get("devices")
+    gpus = {f"gpu{index}": tree for index, tree in devices.items()} if isinstance(devices, Mapping) else {}
+    for subject, tree in {**gpus, "": result.get("node")}.items():
+        for words in _list_complaints(part, tree) if isinstance(tree, Mapping) else ():
+            yield BurnInVerdict(f"{subject or 'node'}: {part} {words}", fault, subject)
     if _value(result, "right") is False:
         yield BurnInVerdict(f"{part} computed wrong results", fault)
     if _value(result, "intact") is False:
@@ -235,6 +235,18 @@ def _judge_unit(part: str, result: Mapping[str, Any]) -> Iterator[BurnInVerdict]
         count = _value(result, name)
         if isinstance(count, int | float) and count > 0:
             yield BurnInVerdict(f"{part} found {count:g} {title}", fault)
+
+
+def _list_complaints(part: str, tree: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a tool says against a GPU or the node. DCGM has words for each test, and one of them is a pass."""
+    if _value(tree, "ok") is False:
+        yield "computed wrong results"
+    if problem := _value(tree, "problem"):
+        yield f"says {problem}"
+    tests = tree.get("tests", tree) if part.startswith("dcgm_") else {}
+    for name, said in ((name, _value(tests, name)) for name in tests):
+        if isinstance(said, str) and said != "Pass":
+            yield f"says of {name}: {said}"
 
 
 def _value(tree: Mapping[str, Any], name: str) -> Any:
