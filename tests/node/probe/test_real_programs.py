@@ -99,9 +99,15 @@ def test_stressapptest_tests_memory_as_it_is_called() -> None:
     assert run_stressapptest(NodeRoot(), LoadOrder(1)) == {"errors": {"value": 0}}
 
 
-def test_stress_ng_verifies_memory_as_it_is_called() -> None:
+def test_stress_ng_verifies_memory_as_it_is_called(tmp_path: Path) -> None:
+    """Only how much memory is free is not so: a starved machine verifies little, and gets longer for it."""
     need("stress-ng", "stress-ng")
-    assert run_memory(NodeRoot(), LoadOrder(5)) == {"errors": {"value": 0}}
+    root, leaf = make_root(tmp_path, proc__meminfo="MemAvailable:   131072 kB\n"), {}
+    for seconds in (5, 30, 120):
+        leaf = run_memory(root, LoadOrder(seconds))
+        if "verified nothing" not in leaf.get("failed", ""):
+            break
+    assert leaf == {"errors": {"value": 0}}
 
 
 def test_fio_verifies_around_the_page_cache_as_it_is_called(folder_on_a_drive: Path) -> None:
