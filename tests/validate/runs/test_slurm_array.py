@@ -30,6 +30,7 @@ from assay.validate.runs.run_validation import RunOptions, RunResult, resume_run
 from assay.validate.runs.shard_processes import LocalProcesses
 from assay.validate.runs.sharding import describe_timeout
 from assay.validate.runs.slurm_array import SlurmArray
+from tests.support.places import ROOT
 from tests.support.slurm_cluster import Cluster, cluster, needs_slurm, said, until
 
 pytest_plugins = ["pytester"]
@@ -157,6 +158,7 @@ def places() -> dict[str, str]:
 @needs_slurm
 def test_the_tasks_of_several_nodes_come_to_what_processes_here_come_to(nodes, home, monkeypatch):
     monkeypatch.setenv("ASSAY_BMC", "root:hunter2")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     ledger, lines = Ledger.open(home / ".assay" / "ledger.sqlite"), []
     here = begin(home, LocalProcesses(3))
     there = begin(home, SlurmArray(3, ["--exclusive"], lines.append), ledger=ledger)
@@ -169,7 +171,7 @@ def test_the_tasks_of_several_nodes_come_to_what_processes_here_come_to(nodes, h
     until(lambda: sorted(said(*tasks).splitlines()) == ["COMPLETED n1", "COMPLETED n2", "COMPLETED n3"])
     seen = json.loads((home / "seen").read_text())
     assert "ASSAY_BMC" not in seen
-    assert seen["PATH"] == os.environ["PATH"]
+    assert (seen["PATH"], seen["PYTHONPATH"]) == (os.environ["PATH"], str(ROOT / "src"))  # the same assay, too
     assert Path(seen["ASSAY_LEDGER"]).name == "ledger.sqlite"
     assert home not in Path(seen["ASSAY_LEDGER"]).parents  # only this machine opens the fleet's own
     assert [path.name for path in there.stored.path.parent.iterdir() if "share" not in path.name] == ["run.sqlite"]

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -52,9 +52,9 @@ class RemoteShard:
         return self.folder / self.shard.store.name
 
 
-def write_shard_jobs(folder: Path, shards: Sequence[RunShard], environment: Mapping[str, str]) -> list[RemoteShard]:
+def write_shard_jobs(folder: Path, shards: Sequence[RunShard]) -> list[RemoteShard]:
     """Write the shards for `read_shard_job`. Only the owner may read the file: a ledger's URL may hold a password."""
-    jobs = {shard.number: asdict(shard) | {"environment": {**environment, **shard.environment}} for shard in shards}
+    jobs = {shard.number: asdict(shard) for shard in shards}
     with os.fdopen(os.open(folder / SHARD_JOBS_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         json.dump(jobs, file, default=str)
     return [RemoteShard(shard, folder) for shard in shards]

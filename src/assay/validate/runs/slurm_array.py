@@ -34,7 +34,7 @@ from assay.validate.runs.sharding import EndedShard, RunShard, describe_timeout
 
 ATTEMPT_PREFIX = "slurm-"
 """Prefix of the delivery folders of attempts."""
-PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ")
+PASSED_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TZ")
 """Environment variables that tasks receive. Slurm would pass on all of them, credentials too."""
 SLURM_POLL_S, WAITING_NOTICE_S = 1.0, 30.0
 CANCEL_GRACE_S = 60.0
@@ -75,10 +75,10 @@ class SlurmArray:
         _take_earlier_deliveries(run, shards)
         self._deadline_s = deadline_s
         self._folder = folder = Path(tempfile.mkdtemp(prefix=ATTEMPT_PREFIX, dir=run))
-        environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
-        remotes = write_shard_jobs(folder, [_with_ledger(shard, folder) for shard in shards], environment)
+        passed = [f"{name}={os.environ[name]}" for name in PASSED_VARIABLES if name in os.environ]
+        remotes = write_shard_jobs(folder, [_with_ledger(shard, folder) for shard in shards])
         self._left = {remote.shard.number: remote for remote in remotes}
-        command = shlex.join([sys.executable, "-m", "assay.validate.runs.remote_shard", str(folder)])
+        command = shlex.join(["env", *passed, sys.executable, "-m", "assay.validate.runs.remote_shard", str(folder)])
         script = f'#!/bin/sh\nexec {command} "$SLURM_ARRAY_TASK_ID"\n'
         self._job = slurm_jobs.submit_array(script, self._options(run.name, folder))
         tasks = format_count(len(shards), "task")
