@@ -142,6 +142,22 @@ def test_a_revert_withdraws_the_order_of_a_node_whose_job_still_runs(rolling):
     assert withdrawn.body["reason"].startswith(f"rollout {rolling.rollout.id[:8]} is over: commit ")
 
 
+@pytest.mark.parametrize("is_aborted", [False, True])
+def test_a_node_on_its_way_when_the_change_is_reverted_says_what_it_gets_and_gets_it_once(rolling, is_aborted):
+    rolling.set_version("2")
+    rolling.turn()
+    assert rolling.states()["n1"] == "draining"
+    if is_aborted:
+        rolling.say("rollout.aborted")
+    rolling.git.git("revert", "--no-edit", "HEAD")
+    finish(rolling)
+    assert rolling.rollout.end_reason == "1 of 1 node proven"
+    decided = [one.body for one in rolling.ledger.entries("n1", kinds=["decision"])]
+    (left,) = (one for one in decided if one["from"] == "draining")
+    assert left["because"][0]["text"] == f"rollout {rolling.rollout.id[:8]} asked for zap: bmc 2 → 1"
+    assert [one["to"] for one in decided if one["from"] != one["to"]] == ["draining", "zap", "test", "production"]
+
+
 def test_a_person_who_has_the_failed_node_in_hand_is_not_disturbed_by_a_revert(rolling):
     rolling.set_version("2")
     for _ in range(8):

@@ -30,7 +30,7 @@ from assay.decide.plan.review import (
     parse_plan_content,
 )
 from assay.decide.plan.rollout_nodes import ServiceExit, find_service_exits
-from assay.decide.rollouts.decide_rollouts import RULE_NAMES, shorten_id, withdraw_orders
+from assay.decide.rollouts.decide_rollouts import RULE_NAMES, make_order_entry, shorten_id, withdraw_orders
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory, RolloutMember
 from assay.decide.state.node_state import NodeState
 from assay.declare.repository import signed_commits
@@ -245,8 +245,9 @@ def _fold_in(
     need = exits[last].get(member.node)
     if need is None:
         return _FoldedNode(ServiceExit(member.to, member.reason), member.base, "kept")
-    has_begun = state.move_request is None or state.move_request.to != need.to  # else it gets the newer one on arrival
-    return _FoldedNode(need, last, "" if is_serving else "replaced" if has_begun else "kept")
+    order = state.move_request
+    is_kept = order is not None and order.to == need.to and not order.rollout  # a person's, which brings the newer one
+    return _FoldedNode(need, last, "" if is_serving else "kept" if is_kept else "replaced")
 
 
 CARRIED_RULES = ("", "plan")
@@ -312,20 +313,33 @@ def _make_rollout_entries(
     """Return the entries that start a rollout and end the one before, none if no node must leave service."""
     if not exits[last]:
         return []
-    groups = group_rollout_nodes(context.policy, exits, last, earlier, read_node_states(context.ledger))
+    states, stamp = read_node_states(context.ledger), format_time(context.now)
+    groups = group_rollout_nodes(context.policy, exits, last, earlier, states)
     active = earlier if earlier and earlier.is_active else None
     rollout = derive_id("rollout", last, context.fleet.commit, adopted)
     end = [*_make_superseded_entry(context, active, rollout, groups)]
     if active:
         kept = {name for group in groups if group.earlier == "kept" for name in group.nodes}
         reason = f"rollout {shorten_id(active.id)} is over: commit {context.fleet.commit[:12]} replaces its change"
-        states = [state for name, state in read_node_states(context.ledger).items() if name not in kept]
-        end += withdraw_orders(context.policy, states, active.id, reason, format_time(context.now))
+        left = [state for name, state in states.items() if name not in kept]
+        end += withdraw_orders(context.policy, left, active.id, reason, stamp)
     if not groups:
         return end
     started = RolloutStartedEntry(rollout, last, context.fleet.commit, groups, review.digest)
     start = started.make_entry(derive_id(started.kind, rollout), context.now)
-    return [start, *end, *_make_pause(context, active, rollout, review)]  # the start reads the orders of the other
+    pause = _make_pause(context, active, rollout, review)
+    return [start, *end, *pause, *_replace_orders(rollout, groups, states, stamp)]  # the start reads the other's orders
+
+
+def _replace_orders(
+    rollout: str, groups: tuple[RolloutGroup, ...], states: Mapping[str, NodeState], stamp: str
+) -> Iterator[LedgerEntry]:
+    """Yield new orders to nodes that are on their way for an earlier change: there they get, and say, the newest."""
+    for group in groups:
+        for name in group.nodes if group.earlier == "replaced" else ():
+            order = states[name].move_request
+            if order and order.rollout and order.to == group.to:
+                yield make_order_entry(rollout, name, group.to, group.reason, stamp)
 
 
 def _find_unfinished(context: ControllerContext, history: RolloutHistory) -> Rollout | None:

@@ -282,11 +282,10 @@ def make_rollout_entries(rollout: Rollout, step: RolloutStep, at: datetime) -> I
         who = RULE_NAMES[rollout.pause.rule]
         yield content.RolloutResumedEntry(rollout.id, who, step.resume).make_entry(ident, stamp)
     for node in step.orders:
-        yield make_order_entry(rollout, node, stamp)
+        yield make_order_entry(rollout.id, node.node, node.member.to, node.member.reason, stamp)
 
 
-def make_order_entry(rollout: Rollout, node: NodeProgress, stamp: str) -> LedgerEntry:
+def make_order_entry(rollout: str, node: str, to: str, reason: str, stamp: str) -> LedgerEntry:
     """Return the order for one node. A rollout orders a node once."""
-    ident = derive_id("rollout order", rollout.id, node.node)
-    who = f"rollout {shorten_id(rollout.id)}"
-    return MoveEntry(node.member.to, who, node.member.reason, rollout=rollout.id).make_entry(ident, stamp, node.node)
+    ident = derive_id("rollout order", rollout, node)
+    return MoveEntry(to, f"rollout {shorten_id(rollout)}", reason, rollout=rollout).make_entry(ident, stamp, node)
