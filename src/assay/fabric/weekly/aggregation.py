@@ -91,7 +91,7 @@ class _WeekAggregator:
         self._symbol_errors: defaultdict[int, int] = defaultdict(int)
         self._downs: defaultdict[int, list[tuple[datetime, int]]] = defaultdict(list)
         self._stuck, self._discoveries = StuckCounters(), DiscoveryCount()
-        self._read_scans: dict[str, int] = {COUNTERS: 0, **{reading.key: 0 for reading in READINGS}}
+        self._read_scans = {COUNTERS: 0}
         self._growth_scans, self._answered_scans = 0, 0
         self._counted_s = 0.0
         self._reads_ports = False
@@ -134,7 +134,6 @@ class _WeekAggregator:
                     column[number] = value
         for reading, (column, _) in zip(READINGS, columns, strict=True):
             self._columns[reading.key].append(column)
-            self._read_scans[reading.key] += not all(map(isnan, column))
 
     def _add_counters(self, scan: FabricScan) -> None:
         self._counted_s += scan.seconds if scan.has_counters else 0.0
@@ -214,11 +213,14 @@ class _WeekAggregator:
         )
 
     def _make_trends(self, reading: ComparedReading) -> dict[int, ReadingTrend]:
-        """Return each port's trend of a reading."""
+        """Return each port's trend of a reading. A scan read it if half of the ports gave it that ever do."""
         times = [at.timestamp() for at in reversed(self._times)]
         columns = self._columns.pop(reading.key)[::-1]
         rows = zip(*columns, strict=True)
-        return {number: trend for number, row in enumerate(rows) if (trend := make_trend(times, row, reading))}
+        trends = {number: trend for number, row in enumerate(rows) if (trend := make_trend(times, row, reading))}
+        read = (len(column) - sum(map(isnan, column)) for column in columns)
+        self._read_scans[reading.key] = sum(0 < len(trends) <= 2 * ports for ports in read)
+        return trends
 
 
 def _find_extreme_lanes(facts: PortFacts, name: str) -> tuple[float, ...]:

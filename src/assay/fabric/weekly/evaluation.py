@@ -194,8 +194,7 @@ def find_repeated_events(ports: Sequence[PortWeek], scans: int, limits: Limits) 
     for event in EVENTS:
         groups: dict[str, list[PortWeek]] = defaultdict(list)
         for port in judged:
-            side = "leaf ports to nodes" if port.far.node else "ports between switches"
-            groups["adapters" if port.end.node else side].append(port)
+            groups[port.side].append(port)
         for peers, members in groups.items():
             if len(members) >= MIN_PEERS:
                 yield from _judge_members(event, peers, members, scans, comparisons, limit.value / 100)

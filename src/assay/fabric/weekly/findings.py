@@ -5,6 +5,7 @@ Also what could not be judged: readings that too few scans have, and ports whose
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
@@ -140,6 +141,19 @@ def find_unjudged_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> tuple[Un
     return () if week.doubt else tuple(_list_parts(week, ports))
 
 
+def _count_lacking(ports: Sequence[PortWeek], key: str) -> int:
+    """Return how many ports lack a reading that ports with the same module have; or any of their side, without one."""
+    lacking: Counter[tuple[str, str]] = Counter()
+    given: set[tuple[str, str]] = set()
+    for port in ports:
+        trend, part = port.summary.trends.get(key), port.summary.part
+        if trend and trend.per_week is not None:
+            given |= {(port.side, part), (port.side, "")}
+        else:
+            lacking[port.side, part] += 1
+    return sum(count for kind, count in lacking.items() if kind in given)
+
+
 def _list_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> Iterator[UnjudgedPart]:
     if reason := week.find_unread(COUNTERS):
         yield UnjudgedPart(COUNTED, reason)
@@ -147,6 +161,9 @@ def _list_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> Iterator[Unjudge
     for reading in READINGS:
         if reason := week.find_unread(reading.key):
             names.setdefault(reason, []).append(reading.name)
+        elif lacking := _count_lacking(ports, reading.key):
+            scattered = f"too few scans read it of {format_count(lacking, 'port')}, while peers gave it"
+            names.setdefault(scattered, []).append(reading.name)
     for reason, unread in names.items():
         yield UnjudgedPart(", ".join(unread), reason)
     if week.discoveries and not week.whole_discoveries:

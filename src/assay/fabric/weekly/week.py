@@ -89,7 +89,7 @@ class FabricWeek:
     - `newest`: the digest of the newest scan.
     - `reads_ports`: whether any scan ran a command that describes ports. `command_failure`: why one of them gave
       nothing, or "". `unknown_reasons`: all reasons why some scan could not read something.
-    - `read_scans`: how many scans read each kind of reading: `COUNTERS`, and the keys of READINGS.
+    - `read_scans`: how many scans read each kind of reading, of most ports: `COUNTERS`, and the keys of READINGS.
       `growth_scans`: how many could tell how counters grew. `answered_scans`: in how many every command gave
       something.
     - `discoveries`: how many scans discovered the cables, `whole_discoveries`: how many of these lack nothing.
@@ -175,6 +175,13 @@ class PortWeek:
     rail: int | None
     summary: PortWeekSummary
     counted_h: float
+
+    @property
+    def side(self) -> str:
+        """What kind of port it is, in words."""
+        if self.end.node:
+            return "adapters"
+        return "leaf ports to nodes" if self.far.node else "ports between switches"
 
     @property
     def errors_per_day(self) -> float | None:
