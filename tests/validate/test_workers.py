@@ -89,6 +89,7 @@ def test_a_node_stays_with_one_worker_and_each_outcome_is_delivered_once(fleet):
     assert sorted(path.name for path in fleet.root.glob("own.sqlite*")) == ["own.sqlite"]
 
 
+@pytest.mark.slow
 def test_workers_without_a_way_to_distribute_judge_everything_once_too(fleet):
     done = fleet.again("--assay-node", ",".join(NODES), "-p", "xdist", "-n", "4")
     assert done.ret == pytest.ExitCode.TESTS_FAILED

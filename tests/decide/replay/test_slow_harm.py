@@ -106,6 +106,7 @@ def test_until_there_is_enough_history_the_policys_share_serves(replayed):
     assert trip["because"].endswith(" weeks) teach no rate yet")
 
 
+@pytest.mark.slow
 def test_a_fleet_that_slowly_gets_worse_does_not_teach_itself_that_harm_is_normal(replayed):
     """Each month one node more a week, for two years: history follows, and stops at the policy's share."""
     story = replayed(each_week([1 + week // 4 for week in range(104)]), fleet())

@@ -64,7 +64,11 @@ def fleet(fleet_copy):
     return fleet_copy
 
 
-@pytest.mark.parametrize("way", WAYS)
+ALWAYS = ("addopts -k", "a conftest that drops", "a conftest that ignores", "names of files")
+"""One of each kind. The others, which pytest takes by the same doors, are asked among the slow tests."""
+
+
+@pytest.mark.parametrize("way", [way if way in ALWAYS else pytest.param(way, marks=pytest.mark.slow) for way in WAYS])
 def test_nothing_but_the_command_line_takes_a_declared_check_out_of_a_run(fleet, way):
     name, text = WAYS[way]
     (fleet.root / name).write_text(text)
