@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_latest_outcomes, read_node_states
@@ -40,7 +41,13 @@ def record_faults(context: ControllerContext, evidence: Mapping[str, EvidenceDoc
                     for document in documents
                     if (name := document.node) in states
                     for entry in make_fault_entries(
-                        context.fleet, states[name], now, document, latest[name], last_gpus=gpus.get(name)
+                        context.fleet,
+                        states[name],
+                        now,
+                        document,
+                        latest[name],
+                        last_gpus=gpus.get(name),
+                        read_outcomes=partial(context.ledger.outcomes, None, name),
                     )
                 )
             )
@@ -81,8 +88,11 @@ def record_outcome_faults(context: ControllerContext, outcomes: Sequence[Recorde
         for name in names:
             if name in states and context.policy.states[states[name].state].in_service:
                 judged = [recorded for recorded in outcomes if recorded.outcome.node == name]
+                own = partial(context.ledger.outcomes, None, name)
                 context.ledger.append(
-                    *make_fault_entries(context.fleet, states[name], now, latest=latest[name], scheduled=judged),
+                    *make_fault_entries(
+                        context.fleet, states[name], now, latest=latest[name], scheduled=judged, read_outcomes=own
+                    ),
                 )
 
 

@@ -6,7 +6,7 @@ If a fault moved its node, it does not end here: it stays until checks prove the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from assay.decide.faults.detection import FaultObservation, seconds_between
@@ -29,12 +29,22 @@ LOG_PATHS = {
 }
 
 
-def make_clearance(fault: FaultRecord, reason: str, seen_up_to: int = 0) -> FaultClearedEntry:
+OutcomeReader = Callable[[Collection[str]], Sequence[RecordedOutcome]]
+"""Returns all outcomes of some checks on a node, whenever they were judged."""
+
+
+def make_clearance(
+    fault: FaultRecord, reason: str, seen_up_to: int = 0, *, is_taken_back: bool = False
+) -> FaultClearedEntry:
     """Return the end of this fault, see `FaultClearedEntry`."""
-    return FaultClearedEntry(fault.id, reason, seen_up_to, f"{fault.fault_class} on {fault.subject}")
+    name = f"{fault.fault_class} on {fault.subject}"
+    reason += "; the spec that made it a fault is taken back" if is_taken_back else ""
+    return FaultClearedEntry(fault.id, reason, seen_up_to, name, is_taken_back)
 
 
-def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) -> list[FaultClearedEntry]:
+def find_clearances(
+    node_state: NodeState, outcomes: Iterable[RecordedOutcome], read_outcomes: OutcomeReader = lambda _: ()
+) -> list[FaultClearedEntry]:
     """Return the open faults of checks that pass again on the same subject, on evidence newer than the fault.
 
     `outcomes` are the newest of all checks of the node. While one check of a fault fails or ends as an error, another
@@ -44,12 +54,31 @@ def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) 
     for recorded in outcomes:
         judged[(recorded.outcome.fault, recorded.outcome.subject)].append(recorded)
     return [
-        make_clearance(fault, proof)
+        make_clearance(fault, proof, is_taken_back=is_spec_taken_back(fault, passes, read_outcomes))
         for fault in _list_open_faults(node_state)
         if set(fault.marks) == {"check"}
-        for proof in [_find_proof(fault, judged.get((fault.fault_class, fault.subject), []))]
+        for passes in [judged.get((fault.fault_class, fault.subject), [])]
+        for proof in [_find_proof(fault, passes)]
         if proof
     ]
+
+
+def is_spec_taken_back(fault: FaultRecord, newest: Sequence[RecordedOutcome], read_outcomes: OutcomeReader) -> bool:
+    """Whether a fault that a series holds was one by a spec only by which none of its checks is judged now.
+
+    Each check that failed judges as it did when it passed before the fault. So a fault that comes and goes is not
+    meant, nor one that ends after a change of what is asked which was never tried.
+    """
+    if not fault.open_series:
+        return False
+    start, today = parse_time(fault.first_seen), {each.outcome.check: each.outcome.judged_by for each in newest}
+    failed, passed_before = set[tuple[str, str]](), set[tuple[str, str]]()
+    for each in (each for each in read_outcomes([*today]) if each.outcome.subject == fault.subject):
+        at, verdict = parse_time(each.measured_at), each.outcome.verdict
+        if (verdict == "fail" and at >= start) or (verdict == "pass" and at <= start):
+            (failed if verdict == "fail" else passed_before).add((each.outcome.check, each.outcome.judged_by))
+    expected = {(check, today[check]) for check, _ in failed}
+    return bool(failed) and not expected & failed and expected <= passed_before
 
 
 def find_measured_recoveries(

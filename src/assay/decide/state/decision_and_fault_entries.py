@@ -11,6 +11,7 @@ from datetime import datetime
 from assay.decide.faults.detection import FaultObservation, count_sightings, detect_faults
 from assay.decide.faults.identity import mark_stranger, select_own
 from assay.decide.faults.recovery import (
+    OutcomeReader,
     find_clearances,
     find_explained_faults,
     find_identity_recoveries,
@@ -115,6 +116,7 @@ def make_fault_entries(
     latest: Sequence[RecordedOutcome] = (),
     scheduled: Sequence[RecordedOutcome] | None = None,
     last_gpus: Mapping[str, str] | None = None,
+    read_outcomes: OutcomeReader = lambda _: (),
 ) -> list[LedgerEntry]:
     """Return the entries of the faults that evidence and outcomes add to a node, and of those that they end.
 
@@ -122,6 +124,7 @@ def make_fault_entries(
     run count in any state. Failures that a known issue excuses, or of checks that only observe, are no faults. Outcomes
     with a date in the future, or of another machine, do not count. `last_gpus` says in which GPU each serial number was
     seen last.
+    `read_outcomes` reads older outcomes of the node.
     """
     node, catalog = fleet.nodes[node_state.node], fleet.fault_catalog
     evidence = evidence and mark_stranger(fleet, node_state, evidence)
@@ -137,7 +140,8 @@ def make_fault_entries(
         most = fleet.policy.intake.node.open_faults
         faults = count_sightings(catalog, node, node_state, find_check_sightings(catalog, counting), most)
     proofs = select_proving_outcomes(latest, fleet.observed_checks)
-    over = [*find_clearances(node_state, proofs), *find_measured_recoveries(catalog, node_state, proofs)]
+    over = find_clearances(node_state, proofs, read_outcomes)
+    over += find_measured_recoveries(catalog, node_state, proofs)
     over += find_lapsed_signals(node_state, now)
     if evidence is not None and not evidence.stranger:
         over += find_quiet_recoveries(catalog, node_state, evidence)

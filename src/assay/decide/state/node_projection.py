@@ -247,12 +247,17 @@ def _apply_fault(state: NodeState, entry: LedgerEntry) -> NodeState:
 
 
 def _apply_clearance(state: NodeState, entry: LedgerEntry) -> NodeState:
-    """End a fault, and the note about it, unless the fault was seen again after what ended it."""
+    """End a fault, and the note about it, unless the fault was seen again after what ended it.
+
+    What a spec made a fault that is taken back holds no breaker open.
+    """
     cleared = FaultClearedEntry.read(entry)
     fault = _find(state.faults, cleared.fault)
     if fault is None or 0 < cleared.seen_up_to < fault.seq:
         return state
     ended = replace(fault, cleared_at=format_time(entry.at))
+    if cleared.is_taken_back:
+        ended = replace(ended, response="", series="")
     faults = _put(state.faults, ended)
     flaps = detect_flaps(state.pending, faults, ended) if fault.is_open else []
     is_noted = any(fault.id in cause.fault_ids for cause in state.noted_causes)

@@ -40,7 +40,8 @@ class FaultClearedEntry(EntryContent):
     """A fault is over: its id, and the reason.
 
     `seen_up_to` is the number of its last entry that this knew; an entry after that keeps the fault open. 0: any.
-    `name` is the fault's class and subject; "" in entries of older versions.
+    `name` is the fault's class and subject; "" in entries of older versions. `is_taken_back`: only a spec by which
+    nothing is judged any more made it a fault.
     """
 
     kind = "fault.cleared"
@@ -48,6 +49,7 @@ class FaultClearedEntry(EntryContent):
     reason: str = shown("because")
     seen_up_to: int = shown(omit_stored=True, default=0)
     name: str = shown(omit_stored=True, default="")
+    is_taken_back: bool = shown("taken_back", omit_stored=True, default=False)
 
 
 @fact
