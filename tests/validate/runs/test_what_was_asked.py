@@ -13,6 +13,7 @@ from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.tell.views.node_explanation import explain_node, format_notes
+from assay.validate.items.suite_hooks import SHIPPED_SETTINGS
 from assay.validate.results.run_summary import RunSummary
 from assay.validate.runs.run_validation import RunInterrupted, RunOptions, resume_run
 from assay.validate.runs.shard_processes import LocalProcesses
@@ -201,6 +202,12 @@ def test_what_a_check_imports_is_named(fleet):
 def test_a_module_whose_checks_are_not_due_judges_nothing(fleet):
     (fleet.root / "suites/test_later.py").write_text(SUITE.replace('"zap"', '"later"'))
     assert fleet.judge("n0003", phases=("zap",)).stored.influences == {}
+
+
+@pytest.mark.parametrize(("own", "named"), [("", {}), ("# ours\n", {"pytest.ini": "settings"})])
+def test_pytests_settings_are_named_where_they_are_not_as_init_wrote_them(fleet, own, named):
+    (fleet.root / "pytest.ini").write_text(SHIPPED_SETTINGS.read_text() + own)
+    assert fleet.judge("n0003", phases=("zap",)).stored.influences == named
 
 
 def test_explain_names_what_else_judged_a_node(fleet):

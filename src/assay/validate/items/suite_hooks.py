@@ -432,6 +432,8 @@ INFLUENCING_HOOKS = (
 """Beginnings of the names of hooks that touch selection or reports."""
 TRUSTED_PACKAGES = frozenset({"_pytest", "assay", "pluggy", "pytest", "xdist"})
 ASSAY_FOLDER = str(Path(assay.__file__).parent)
+SHIPPED_SETTINGS = Path(ASSAY_FOLDER, "declare/starter/own/pytest.ini")
+"""What `assay init` writes: it influences nothing that the suites do not know."""
 JUDGING_MODULES = (verdict, evidence_cache, failure_notes, outcome_model, ordinary_items, slim_items, slim_item_runner)
 
 
@@ -443,7 +445,7 @@ def list_influences(config: pytest.Config, root: Path, checks: Collection[Path] 
     own = {Path(file) for module in [*sys.modules.values()] if (file := _find_own_file(module, root))}
     influences = {_shorten(path, root): f"{_hash(path)} {IMPORTED}" for path in own - {*checks} if path.is_file()}
     influences |= {_shorten(path, root): f"{_hash(path)} {hooks}" for path, hooks in _find_plugins(config)}
-    if config.inipath is not None:
+    if config.inipath is not None and _hash(config.inipath) != _hash(SHIPPED_SETTINGS):
         influences[_shorten(config.inipath, root)] = f"{_hash(config.inipath)} settings"
     return dict(sorted(influences.items()))
 
