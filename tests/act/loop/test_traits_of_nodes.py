@@ -10,7 +10,7 @@ import pytest
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.snapshot import FaultWaveTraits
 from assay.decide.state.asset_history import NodeSetup, make_setup_entry
-from assay.decide.state.fleet_snapshot import SWITCH_TRAY
+from assay.decide.state.fleet_snapshot import COMMIT, SWITCH_TRAY
 from assay.declare.loader import load_fleet
 from assay.fabric.scan import format_fabric_subject
 from assay.ledger.store import Ledger
@@ -53,6 +53,30 @@ def test_firmware_and_commit_are_those_that_were_read_and_judged_last(desk):
     found = FaultWaveTraits(desk.fleet, desk.ledger, desk.evidence)["n0001"]
     assert ("firmware", "bios 1.2") in found
     assert ("spec commit", "0123456789ab") in found
+
+
+def test_the_commit_since_which_a_check_asks_something_else_is_the_first_by_which_it_failed(desk):
+    def judge(run: str, verdict: str, judged_by: str, minute: int) -> None:
+        at = NOW.replace(minute=minute).isoformat()
+        ledger_run = SuiteRun(run, at, spec_commit=f"{run}{'0' * 38}")
+        check = ("suites/p.py::test_heat", "h100-a/n0001", "n0001", verdict)
+        outcome = Outcome(*check, evidence_at=at, judged_by=judged_by, reason="as planted", fault="inlet.out-of-range")
+        desk.ledger.record(ledger_run, [outcome])
+
+    def find() -> set[str]:
+        traits = FaultWaveTraits(desk.fleet, desk.ledger, desk.evidence)
+        (failed,) = [each for each in desk.ledger.latest("n0001") if each.outcome.verdict == "fail"]
+        assert {name for kind, name in traits["n0001"] if kind == COMMIT} == {traits.find_commit(failed)} - {""}
+        return traits.find_commit(failed)
+
+    judge("a1", "fail", "wide", 1)
+    assert find() == "", "it never passed"
+    judge("a2", "pass", "wide", 2)
+    judge("a3", "fail", "wide", 3)
+    assert find() == "", "the same limits: the node is another"
+    judge("a4", "fail", "tight", 4)
+    judge("a5", "fail", "tight", 5)
+    assert find() == "a40000000000"
 
 
 def test_the_delivery_the_driver_and_the_models_are_those_that_were_seen_last(desk):

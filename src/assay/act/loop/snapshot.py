@@ -28,7 +28,15 @@ from assay.decide.plan.setting_routes import list_settings_read
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.asset_history import project_node_setup
 from assay.decide.state.fault_weeks import FaultWeeks
-from assay.decide.state.fleet_snapshot import SWITCH_TRAY, FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits, PoolRack
+from assay.decide.state.fleet_snapshot import (
+    COMMIT,
+    SWITCH_TRAY,
+    FleetSnapshot,
+    NodeSnapshot,
+    NodeTrait,
+    NodeTraits,
+    PoolRack,
+)
 from assay.decide.state.node_projection import MACHINE_KINDS, NODE_STATES
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
@@ -142,10 +150,23 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
         traits |= {("part", model) for model in setup.models.values()}
         traits |= {(kind, setup.versions[kind]) for kind in ("driver", "kernel") if kind in setup.versions}
         traits |= {("batch", setup.batch)} if setup.batch else set()
-        newest = max(self._ledger.latest(name), key=lambda recorded: recorded.at, default=None)
+        latest = self._ledger.latest(name)
+        newest = max(latest, key=lambda recorded: recorded.at, default=None)
         if newest and (commit := self._spec_commits.get(newest.run)):
             traits.add(("spec commit", commit[:12]))
+        failed = (recorded for recorded in latest if recorded.outcome.verdict == "fail")
+        traits |= {(COMMIT, commit) for recorded in failed if (commit := self.find_commit(recorded))}
         return frozenset(traits)
+
+    def find_commit(self, failed: RecordedOutcome) -> str:
+        """Return the commit since which a failed check asks something else than when it last passed, "" for none."""
+        check, subject, judged_by = failed.outcome.check, failed.outcome.subject, failed.outcome.judged_by
+        last = self._ledger.last_pass(check, subject)
+        if last is None or judged_by in ("", last.outcome.judged_by):
+            return ""
+        since = self._ledger.outcomes(node=failed.outcome.node, checks=[check], since=last.seen_at or last.at)
+        runs = [each.run for each in since if (each.outcome.subject, each.outcome.judged_by) == (subject, judged_by)]
+        return self._spec_commits.get(runs[0] if runs else failed.run, "")[:12]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._fleet.nodes)
@@ -375,6 +396,7 @@ class FleetSnapshotCache:
         self, now: datetime, views: tuple[NodeSnapshot, ...], quiet_counts: Counter[PoolRack]
     ) -> FleetSnapshot:
         fleet, rollout = self.context.fleet, self.rollouts.find_active()
+        traits = FaultWaveTraits(fleet, self.context.ledger, self.context.evidence)
         return FleetSnapshot(
             now,
             self.context.policy,
@@ -383,7 +405,7 @@ class FleetSnapshotCache:
             fleet.known_issues,
             fleet.observed_checks,
             quiet_counts=quiet_counts,
-            traits=FaultWaveTraits(fleet, self.context.ledger, self.context.evidence),
+            traits=traits,
             pools={name: node.pool for name, node in fleet.nodes.items()},
             running_rollouts=frozenset([rollout.id] if rollout and rollout.status == "running" else []),
             rolling_nodes=rollout.unproven if rollout else frozenset(),
@@ -394,6 +416,7 @@ class FleetSnapshotCache:
             refused_zaps=self._refused_zaps,
             fault_weeks=self._fault_weeks,
             capacities=fleet.capacities,
+            find_commit=traits.find_commit,
         )
 
     def _get_roster(self) -> NodeRoster:

@@ -10,7 +10,12 @@ from pathlib import Path
 
 from assay.act.effects.effect_journal import derive_effect_id
 from assay.act.remedies.dossier_build import locate_dossier
-from assay.act.tickets.fleet_tickets import make_breaker_tickets, make_shortfall_tickets
+from assay.act.tickets.fleet_tickets import (
+    BREAKER_TICKET_KIND,
+    join_by_commit,
+    make_breaker_tickets,
+    make_shortfall_tickets,
+)
 from assay.act.tickets.part_names import PartNames, make_place, name_parts
 from assay.act.tickets.ticket_moves import (
     TRIAL_TICKET_KIND,
@@ -109,7 +114,10 @@ def list_desired_tickets(
     begun = {view.name: record for view in snapshot.nodes if (record := find_burn_in_of_stay(view))}
     unproved = {name: each for name, each in begun.items() if each.outcome == "incomplete" and each.id in causes}
     tickets += _incomplete_burn_in_tickets(snapshot, unproved)
-    together = {incident.id for each in shared for incident in each.members}
+    told = {place.device for ticket in tickets if ticket.key.startswith(BREAKER_TICKET_KIND) for place in ticket.places}
+    together = {
+        member.id for each in shared for member in each.members if each.shares != "commit" or member.node in told
+    }
     miscabled = {node for each in comparisons.values() for wrong in each.discrepancies for node in wrong.nodes}
     for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
@@ -123,7 +131,7 @@ def list_desired_tickets(
             tickets += _opened_node_tickets(snapshot, view, causes)
             tickets += _foreign_cordon_tickets(snapshot, view)
             tickets += _flapping_tickets(snapshot, view)
-    return tickets
+    return join_by_commit(snapshot, shared, tickets)
 
 
 def _add_causes(causes: set[str], entry: LedgerEntry) -> set[str]:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from assay.act.orders.orders import list_fleet_waits
 from assay.act.tickets.part_names import make_place
-from assay.act.tickets.ticket_moves import key_shared, make_identity
+from assay.act.tickets.ticket_moves import key_incident, key_shared, make_identity
 from assay.decide.faults.shared_incidents import SharedIncident
 from assay.decide.moves.circuit_breaker import RATE_SAYS
 from assay.decide.moves.held_answers import list_open_breakers
@@ -64,7 +64,22 @@ def make_breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedInciden
             f"{SERIES_WAITS if breaker.series else f'what only a log told is answered after {held_hours:g} h'}",
         )
     places = {view.name: make_place(view) for view in snapshot.nodes}
-    yield from (_make_shared_ticket(each, places) for number, each in enumerate(shared) if number not in held)
+    for number, each in enumerate(shared):
+        if number not in held and each.shares != "commit":
+            yield _make_shared_ticket(each, places)
+
+
+def join_by_commit(
+    snapshot: FleetSnapshot, shared: Sequence[SharedIncident], tickets: Sequence[Ticket]
+) -> list[Ticket]:
+    """Return the tickets with one instead of those of several nodes for what one commit caused."""
+    joined, places = list(tickets), {view.name: make_place(view) for view in snapshot.nodes}
+    for each in shared:
+        keys = {key_incident(incident) for incident in each.members} if each.shares == "commit" else ()
+        if sum(ticket.key in keys for ticket in joined) > 1:
+            joined = [ticket for ticket in joined if ticket.key not in keys]
+            joined.append(_make_shared_ticket(each, places))
+    return joined
 
 
 def make_shortfall_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:

@@ -112,7 +112,7 @@ class TicketMoveFinder:
             is_listed = incident.severity == "catastrophic" and has_paperwork(self._snapshot, view)
             is_in_stay = is_listed or is_in_stay_ticket(self._snapshot, view, incident)
             stay = key_stay(view) if is_in_stay else ""
-            return TicketMoves(into=next(iter(keys), stay or key_incident(incident)))
+            return TicketMoves(into=stay or next(iter(keys), key_incident(incident)))
         causes = {each.id for each in named}
         left = [each for each in incidents if each.is_open and each.split_from in causes]
         return TicketMoves(left=tuple(map(key_incident, left)))

@@ -20,7 +20,7 @@ class SharedIncident:
     """One cause that shows on several nodes which share something."""
 
     shares: str
-    """What the nodes share: rack, NVLink domain, leaf, site or spec."""
+    """What the nodes share: commit, rack, NVLink domain, leaf, site or spec."""
     place: str
     """Which one."""
     suspects: tuple[str, ...]
@@ -64,7 +64,7 @@ def list_shared_incidents(
         sizes = _count_nodes(snapshot, cause)
         groups: defaultdict[str, list[Member]] = defaultdict(list)
         for view, incident in sorted(hits, key=lambda hit: (hit[1].first_seen, hit[0].name)):
-            for place in _list_places(snapshot, view, cause):
+            for place in _list_places(snapshot, view, cause, incident):
                 groups[place].append((view, incident))
         for place, members in sorted(groups.items()):
             burst = _find_burst(cause, [member for member in members if member[1].id not in taken])
@@ -77,7 +77,11 @@ def list_shared_incidents(
                 yield SharedIncident(cause.shares, place, suspects, cause, tuple(incident for _, incident in burst))
 
 
-def _list_places(snapshot: FleetSnapshot, view: NodeSnapshot, cause: SharedCause) -> list[str]:
+def _list_places(
+    snapshot: FleetSnapshot, view: NodeSnapshot, cause: SharedCause, incident: Incident | None = None
+) -> list[str]:
+    if cause.shares == "commit":
+        return [commit] if incident and (commit := _find_commit(snapshot, view, incident)) else []
     if cause.shares == "leaf":
         return [name for kind, name in sorted(snapshot.traits.get(view.name, ())) if kind == "leaf"]
     if cause.shares == "NVLink domain" and view.node.spec not in map_rack_rules(snapshot.policy):
@@ -86,10 +90,19 @@ def _list_places(snapshot: FleetSnapshot, view: NodeSnapshot, cause: SharedCause
     return [places.get(cause.shares, "/".join(view.node.rack_place))]
 
 
+def _find_commit(snapshot: FleetSnapshot, view: NodeSnapshot, incident: Incident) -> str:
+    """Return the commit since which an incident that only checks tell of is one, "" for none."""
+    marks = {name for fault in view.node_state.faults if fault.id == incident.cause.id for name in fault.marks}
+    key = (incident.cause.fault_class, incident.cause.subject)
+    failures = [each for each in view.latest if each.outcome.verdict == "fail"] if marks == {"check"} else []
+    commits = {snapshot.find_commit(each) for each in failures if (each.outcome.fault, each.outcome.subject) == key}
+    return commits.pop() if len(commits) == 1 else ""
+
+
 def _count_nodes(snapshot: FleetSnapshot, cause: SharedCause) -> Mapping[str, int]:
-    """Return how many nodes each rack or site has; nothing for leaves and specs, whose quiet nodes nobody counts."""
+    """Return how many nodes each rack or site has; nothing for others, whose quiet nodes nobody counts."""
     counts = Counter[str]()
-    if cause.shares not in ("leaf", "spec"):
+    if cause.shares not in ("commit", "leaf", "spec"):
         for view in snapshot.nodes:
             counts.update(_list_places(snapshot, view, cause))
         for (_, site, rack), count in snapshot.quiet_counts.items():

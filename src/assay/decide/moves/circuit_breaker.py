@@ -16,7 +16,7 @@ from math import ceil, sqrt
 from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_service
 from assay.decide.moves.fault_remedies import is_still_failing
 from assay.decide.state.fault_weeks import WEEK, ClassHistory
-from assay.decide.state.fleet_snapshot import SWITCH_TRAY, FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits
+from assay.decide.state.fleet_snapshot import COMMIT, SWITCH_TRAY, FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.specs.policy_sections import FaultBreakerLimits, FaultClassWave
 from assay.model.timestamps import format_time, hours, parse_time
@@ -28,7 +28,7 @@ MIN_WAVE_SHARE = 0.8
 """Of a wave's nodes, at least this share has a trait that may be its cause …"""
 MIN_CONTRAST = 2
 """… and that share is at least this many times the share among the other nodes."""
-TRAIT_ORDER = (SWITCH_TRAY, "leaf", "rack", "batch", "spec commit", "driver", "firmware", "part")
+TRAIT_ORDER = (COMMIT, SWITCH_TRAY, "leaf", "rack", "batch", "spec commit", "driver", "firmware", "part")
 """The order of trait kinds that are equally likely; other kinds come after them."""
 
 

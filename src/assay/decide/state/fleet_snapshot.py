@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -24,6 +24,8 @@ PoolRack = tuple[str, str, str]
 NodeTrait = tuple[str, str]
 """What a node shares with others, by kind and name: `("leaf", "leaf-03")`, `("spec commit", "1a2b3c4")`."""
 NodeTraits = frozenset[NodeTrait]
+COMMIT = "commit that changed what fails"
+"""The kind of the trait that names the commit since which checks of the node fail."""
 SWITCH_TRAY = "switch tray"
 """The kind of the trait that names where all sick NVLinks of the node's rack lead."""
 
@@ -72,7 +74,8 @@ class FleetSnapshot:
     `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
     `proofs` are, by fault, the parts of a load and the checks that prove its repair. `relations` say what
     follows from what. `trust` says how far automation goes. `refused_zaps` says, by node, why a zap would be refused.
-    `fault_weeks` is how often faults came until now. `capacities` are what pools deliver, by pool.
+    `fault_weeks` is how often faults came until now. `capacities` are what pools deliver, by pool. `find_commit` finds
+    the commit since which a failed check asks something else than when it last passed, "" for none.
     """
 
     now: datetime
@@ -93,6 +96,7 @@ class FleetSnapshot:
     refused_zaps: Mapping[str, str] = field(default_factory=dict)
     fault_weeks: FaultWeeks = field(default_factory=FaultWeeks)
     capacities: Mapping[str, PoolCapacity] = field(default_factory=dict)
+    find_commit: Callable[[RecordedOutcome], str] = lambda _: ""
 
     def policy_state_of(self, view: NodeSnapshot) -> LifecycleState:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""

@@ -44,6 +44,7 @@ class SharedCause(StrictModel):
 
     Their incidents are one where at least `nodes` of those that share it show one of `classes`, each within `minutes`
     of the one before; of a rack or a site also `percent` of its nodes. `NVLink domain` is a rack that is one machine.
+    `commit` is that since which a check asks something else than when it last passed.
 
     `summary`: what happened, in a sentence that begins with the shared thing. `classes`: fault classes, or patterns of
     a shell for them. `shares`: what the nodes share. `nodes`: at least so many of them. `percent`: at least this share
@@ -53,7 +54,7 @@ class SharedCause(StrictModel):
 
     summary: str
     classes: ClassPatterns
-    shares: Literal["rack", "NVLink domain", "leaf", "site", "spec"]
+    shares: Literal["commit", "rack", "NVLink domain", "leaf", "site", "spec"]
     nodes: int = Field(default=3, ge=2)
     percent: float = Field(default=50, gt=0, le=100)
     minutes: float = Field(default=10, gt=0)
