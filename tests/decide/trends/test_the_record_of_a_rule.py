@@ -10,7 +10,7 @@ import pytest
 from assay.decide.trends.change_warnings import ChangeScore, ChangeWarning, Forecast
 from assay.decide.trends.fleet_tables import PartFailure
 from assay.decide.trends.warning_answers import RuleRecord
-from assay.decide.trends.warning_record import TrendWarning, WarningHistory, compare_acts, find_share_interval
+from assay.decide.trends.warning_record import TrendWarning, WarningHistory, compare_acts
 from assay.decide.trends.warnings import (
     OpenedWarnings,
     advise,
@@ -23,6 +23,7 @@ from assay.decide.trends.warnings import (
 )
 from assay.declare.starter.shipped_specs import find_trend_rules
 from assay.model.entries.faults import TrendClosedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
+from assay.model.peer_statistics import find_share_interval
 from assay.model.specs.trend_rules import TrendRules
 
 AT = datetime(2026, 3, 1, 4, tzinfo=UTC)

@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
-from assay.fabric.weekly.evaluation import compute_tail, estimate_beta, find_repeated_events
+from assay.fabric.weekly.evaluation import find_repeated_events
 from assay.fabric.weekly.week import PortWeek, PortWeekSummary
+from assay.model.peer_statistics import compute_tail, estimate_beta
 from assay.model.specs.fabric.cable import CableEnd
 from assay.model.specs.node.node_spec import MetricLimit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.weekly.peers import compute_median_slope, compute_z_scores
+from assay.model.peer_statistics import compute_median_slope, compute_z_scores
 
 OUTLIER = 3.5
 values = st.floats(-1e6, 1e6).map(lambda value: round(value, 3))

@@ -26,6 +26,7 @@ from assay.decide.trends.days import (
     RECENT_DAYS,
 )
 from assay.decide.trends.measured_days import LOST_READINGS, Floats, Grid
+from assay.model.peer_statistics import find_spread
 
 Scores = dict[Statistic, Floats]
 GAUGES: tuple[Statistic, ...] = ("change", "creep", "level")
@@ -35,7 +36,6 @@ LEAST_RISES, RISES_PER_FALL = 10, 5
 """What a measurement shows that is taken for a counter; a gauge falls about as often as it rises."""
 BIT_ENDS = tuple(float(2**bits - 1) for bits in (4, 8, 16, 32, 64))
 """Where counters stop, and then say nothing: those of InfiniBand ports have 4, 8, 16, 32 or 64 bits."""
-TO_SIGMA, MEAN_TO_SIGMA = 1.4826, 1.2533
 TAIL_SHARE, LEAST_TAIL = 0.004, 20
 """The tail of a statistic: its share of the past, and the fewest values."""
 LEAST_RANKED = 5
@@ -199,7 +199,7 @@ def scale_by_peers(values: Floats, kinds: NDArray[np.int16], least: int, least_s
             continue
         far = values[rows] - np.median(values[rows])
         if least_spread is not None:
-            spread = TO_SIGMA * np.median(np.abs(far)) or MEAN_TO_SIGMA * np.abs(far).mean() or 1.0
+            spread = find_spread(float(np.median(np.abs(far))), float(np.abs(far).mean())) or 1.0
             far = far / max(spread, least_spread)
         scaled[rows] = far
     return scaled

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import comb
 from typing import TYPE_CHECKING
 
 from assay.decide.trends.change_warnings import ChangeWarning
 from assay.decide.trends.fleet_tables import SHARED_TRAITS, insert_rows
 from assay.decide.trends.warning_answers import SharedGroup
 from assay.model.node import Node
+from assay.model.peer_statistics import compute_shared_tail
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -53,18 +53,10 @@ def _explain(
     members, everybody = sizes[value], sizes.total()
     if not value or shared < LEAST_SHARED or members == everybody:
         return None
-    p = min(1.0, _find_tail(shared, members, len(alike), everybody) * len(sizes))
+    p = min(1.0, compute_shared_tail(shared, members, len(alike), everybody) * len(sizes))
     trait, name = SHARED_TRAITS[place], warning.score.name
     because = f"{trait} {value}: {shared} of {members} (p {p:.2g}): {name}. Look there first"
     return SharedGroup(trait, value, name, shared, members, p, because)
-
-
-def _find_tail(shared: int, members: int, drawn: int, everybody: int) -> float:
-    """Return the chance of `shared` or more of a group's `members` among `drawn` of `everybody`."""
-    ways = sum(
-        comb(members, hit) * comb(everybody - members, drawn - hit) for hit in range(shared, min(members, drawn) + 1)
-    )
-    return ways / comb(everybody, drawn)
 
 
 _FEEDS = "UPDATE holders SET pdu = fed.pdu FROM fed WHERE holders.node = fed.node"

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import hypot, sqrt
-from statistics import NormalDist, median, quantiles
+from math import hypot
+from statistics import median, quantiles
 from typing import Literal, NamedTuple
 
 from assay.decide.trends.days import HORIZON_DAYS
 from assay.decide.trends.warning_answers import ActComparison, PastRecord
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.peer_statistics import find_share_interval
 from assay.model.timestamps import parse_time
 
 Outcome = Literal["right", "wrong", "cannot_tell"]
@@ -70,16 +71,6 @@ def judge_record(closed: Iterable[ClosedWarning], failures: FailuresSeen | None 
         recall_of_all=_divide(seen.foreseen, seen.every),
         lead_days=(round(lead[0], 3), round(lead[1], 3)) if lead else None,
     )
-
-
-def find_share_interval(hits: int, of: int, quantile: float = 0.95) -> tuple[float, float] | None:
-    """Return the interval of a share by Wilson's formula; None of nothing. By default with 90 % confidence."""
-    if not of:
-        return None
-    z = NormalDist().inv_cdf(quantile)
-    share, spread = hits / of, z * z / of
-    middle, half = share + spread / 2, z * sqrt(share * (1 - share) / of + spread / (4 * of))
-    return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))
 
 
 def find_usual_lead(leads: Sequence[float]) -> tuple[float, float] | None:

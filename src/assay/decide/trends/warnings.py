@@ -27,12 +27,12 @@ from assay.decide.trends.warning_record import (
     TrendWarning,
     WarningHistory,
     compare_acts,
-    find_share_interval,
     find_usual_lead,
 )
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
 from assay.model.facts import extend
 from assay.model.ledger_entry import derive_id
+from assay.model.peer_statistics import find_share_interval
 from assay.model.specs.trend_rules import TrendRule, TrendRules
 from assay.model.timestamps import format_time, parse_time
 

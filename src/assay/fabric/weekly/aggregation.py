@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from math import inf, isnan, nan, sqrt
-from statistics import fmean, median
+from math import isnan, nan
+from statistics import median
 
 from assay.fabric.discovery import PortFacts
 from assay.fabric.health import counters
@@ -20,11 +20,11 @@ from assay.fabric.health.counters import PortGrowth, find_bit_error_rate
 from assay.fabric.health.stored_scan import FabricScan, read_scan
 from assay.fabric.scan import list_discovery_problems
 from assay.fabric.weekly.compared_readings import READINGS, ComparedReading
-from assay.fabric.weekly.peers import compute_median_slope
 from assay.fabric.weekly.week import COUNTERS, DAYS, WEEK_S, FabricWeek, PortWeekSummary, ReadingTrend
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.gc_pause import pause_gc
+from assay.model.peer_statistics import compute_median_slope, compute_slope_noise
 from assay.model.specs.fabric.cable import Cable, PortId
 
 HEAD = re.compile(r"(?:\s*#[^\n]*(?:\n|$))*")
@@ -253,17 +253,6 @@ def make_trend(times: Sequence[float], row: Sequence[float], reading: ComparedRe
         )
     noise = compute_slope_noise(points, slope) * WEEK_S
     return ReadingTrend(median(values), values[0], values[-1], slope * WEEK_S, noise, len(points))
-
-
-def compute_slope_noise(points: Sequence[tuple[float, float]], slope: float) -> float:
-    """Return the standard error of a slope, by the distances of the points from the line, without the farthest."""
-    times = [at for at, _ in points]
-    middle = fmean(times)
-    levels = [value - slope * (at - middle) for at, value in points]
-    level = median(levels)
-    squares = sorted((own_level - level) ** 2 for own_level in levels)[:-1]
-    freedom = len(points) - 3
-    return sqrt(sum(squares) / freedom / sum((at - middle) ** 2 for at in times)) if freedom > 0 else inf
 
 
 def list_points(times: Sequence[float], row: Sequence[float]) -> list[tuple[float, float]]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import exp, log10, pi, sqrt
-from statistics import NormalDist
+from math import log10
 from typing import Literal
 
 from assay.fabric.discovery import PortFacts
 from assay.fabric.health.counters import find_bit_error_rate
 from assay.fabric.weekly.week import DAYS, PortWeek
+from assay.model.peer_statistics import find_student_bound
 from assay.model.specs.fabric.cable import PortId
 
 MIN_BER = 1e-20
@@ -25,9 +24,6 @@ OUTLIER_BUDGET = 0.025
 """The share of healthy weeks that may name an outlier."""
 DRIFT_BUDGET = 0.02
 """The share of healthy weeks that may name a drift. Events that repeat have `chance` of the design."""
-FREEDOM_A_MEMBER = 0.8
-"""The robust spread of a group is about as exact as the standard deviation of a group of 80 % of its size."""
-MIN_CHANCE = 1e-12
 HOURS_A_WEEK = DAYS * 24
 Drifts = Mapping[tuple[PortId, str], float]
 """How much each reading gets worse in a week, by port and key of the reading; those that do not are left out."""
@@ -126,25 +122,6 @@ READINGS = (
         of=find_highest_fec_bin,
     ),
 )
-
-
-def find_group_bound(members: int, comparisons: int, budget: float) -> float:
-    """Return the modified z-score that one of so many comparisons exceeds by chance, in `budget` of all weeks.
-
-    Small groups know neither their median nor their spread well: the bound is that of Student's distribution.
-    """
-    return find_student_bound(FREEDOM_A_MEMBER * members, budget / comparisons) * sqrt(1 + pi / (2 * members))
-
-
-@lru_cache(4096)
-def find_student_bound(freedom: float, chance: float) -> float:
-    """Return the value that Student's t with so many degrees of freedom exceeds with this probability.
-
-    Wallace's approximation (1959); it is within 2 % from 3 degrees on.
-    """
-    normal = -NormalDist().inv_cdf(max(chance, MIN_CHANCE))
-    scaled = normal * (8 * freedom + 3) / (8 * freedom + 1)
-    return sqrt(freedom * (exp(min(scaled * scaled / freedom, 50.0)) - 1))
 
 
 READING_OF_KEY = {reading.key: reading for reading in READINGS}

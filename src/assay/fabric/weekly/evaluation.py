@@ -16,9 +16,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
-from math import exp, lgamma
-from statistics import pvariance
 from typing import NamedTuple
 
 from assay.fabric.fabric_answers import ChangedPort, WeekChangesAnswer
@@ -43,6 +40,7 @@ from assay.fabric.weekly.peers import (
     compare_with_peers,
 )
 from assay.fabric.weekly.week import FabricWeek, PortWeek, list_port_weeks
+from assay.model.peer_statistics import compute_tail, estimate_beta
 from assay.model.specs.fabric.cable import Cable, PortId
 
 CHANCE_LIMIT = "chance"
@@ -225,38 +223,6 @@ def _limit_worst(counts: Sequence[int]) -> list[int]:
     usual = len(ordered) - max(1, len(ordered) // WORST_PART)
     most = max(1, ordered[usual - 1])
     return [min(count, most) for count in ordered]
-
-
-def estimate_beta(counts: Sequence[int], scans: int) -> tuple[float, float]:
-    """Return the parameters of the beta distribution of the peers' rates, by moments, with half an event more."""
-    mean = (sum(counts) + 0.5) / (len(counts) * scans + 1)
-    spread = pvariance([count / scans for count in counts]) if len(counts) > 1 else 0.0
-    alone = mean * (1 - mean) / scans
-    # the part of the variance that chance alone does not explain
-    correlation = min(max((spread - alone) / (mean * (1 - mean) - alone), 0.0), 0.9) if scans > 1 else 0.0
-    strength = 1 / correlation - 1 if correlation > 1e-6 else 1e6
-    return mean * strength, (1 - mean) * strength
-
-
-@lru_cache(4096)
-def compute_tail(count: int, scans: int, alpha: float, beta: float) -> float:
-    """Return the probability of `count` or more scans with the event, by the beta-binomial distribution."""
-    most = min(count, scans)
-    terms = (
-        exp(
-            lgamma(scans + 1)
-            - lgamma(k + 1)
-            - lgamma(scans - k + 1)
-            + _log_beta(k + alpha, scans - k + beta)
-            - _log_beta(alpha, beta)
-        )
-        for k in range(most, scans + 1)
-    )
-    return min(1.0, sum(terms))
-
-
-def _log_beta(a: float, b: float) -> float:
-    return lgamma(a) + lgamma(b) - lgamma(a + b)
 
 
 @dataclass(frozen=True)

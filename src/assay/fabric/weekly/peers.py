@@ -1,65 +1,25 @@
-"""Compares each port with its peers: the ports of its rail, of its switch, and with the same module.
-
-The statistics are robust: they use medians instead of means, so that a few bad values do not change them.
-"""
+"""Compares each port with its peers: the ports of its rail, of its switch, and with the same module."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from statistics import fmean, median
+from statistics import median
 
-from assay.fabric.weekly.compared_readings import OUTLIER_BUDGET, READINGS, find_group_bound
+from assay.fabric.weekly.compared_readings import OUTLIER_BUDGET, READINGS
 from assay.fabric.weekly.week import PortWeek
+from assay.model.peer_statistics import compute_z_scores, find_group_bound
 from assay.model.specs.node.node_spec import MetricLimit
 
 MIN_PEERS = 8
 """A port with fewer peers is not compared with them."""
-_MAD_OF_NORMAL = 0.6745
-_CLIPPED_AT = 2.0
-_CLIPPED_SQUARE_OF_NORMAL = 0.9205
-_MEAN_DEVIATION_OF_NORMAL = 1.253314
-"""They scale the median deviation, the mean square of clipped deviations, and the mean deviation, so that the score
-of a normal distribution is its z-score."""
 Limits = Mapping[str, MetricLimit]
 PEER_SCORE = "peer_score"
 """The limit of a design beyond which a score stands out."""
 FULL_SCORE = 3.5
 """The score of a port that is as far from its peers as the false-alarm budget allows."""
 ERRORS = "errors"
-
-
-def compute_z_scores(values: Sequence[float]) -> list[float]:
-    """Return the modified z-score of each value: its distance from the median, 0 if all values are equal.
-
-    The spread is the standard deviation, in which a value counts as at most two robust deviations away (Huber, Robust
-    Statistics). It is as robust as the median deviation, and more exact where readings come in steps, such as 0.1 dB.
-    If more than half of the values are equal, the median deviation is 0. Then the mean deviation replaces it.
-    """
-    if not values:
-        return []
-    middle = median(values)
-    deviations = [abs(value - middle) for value in values]
-    if spread := median(deviations):
-        most = _CLIPPED_AT * spread / _MAD_OF_NORMAL
-        sigma = sqrt(fmean(min(deviation, most) ** 2 for deviation in deviations) / _CLIPPED_SQUARE_OF_NORMAL)
-        return [(value - middle) / sigma for value in values]
-    if spread := fmean(deviations):
-        return [(value - middle) / (_MEAN_DEVIATION_OF_NORMAL * spread) for value in values]
-    return [0.0] * len(values)
-
-
-def compute_median_slope(points: Sequence[tuple[float, float]]) -> float:
-    """Return the median slope between each point of the first half and its partner in the second, 0 for few points.
-
-    This is Theil's incomplete method: few slopes, each over a long time. A quarter of the points may be wrong.
-    """
-    half = (len(points) + 1) // 2
-    pairs = zip(points, points[half:], strict=False)
-    slopes = [(after - before) / (later - earlier) for (earlier, before), (later, after) in pairs if later != earlier]
-    return median(slopes) if slopes else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +72,7 @@ METRICS = (
 def compare_with_peers(ports: Sequence[PortWeek], metric: PeerMetric, limits: Limits) -> dict[int, PeerDeviation]:
     """Return how each port compares with its peers, by its index in `ports`. Of several peer groups, the worst counts.
 
-    The number of ports and groups, and the size of each group, decide how far away is too far (`false_alarms`).
+    The number of ports and groups, and the size of each group, decide how far away is too far.
 
     Ports without the reading, or with too few peers, are left out. If the design sets no distance limit, all are.
     """
