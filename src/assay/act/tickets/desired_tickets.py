@@ -114,9 +114,9 @@ def list_desired_tickets(
     begun = {view.name: record for view in snapshot.nodes if (record := find_burn_in_of_stay(view))}
     unproved = {name: each for name, each in begun.items() if each.outcome == "incomplete" and each.id in causes}
     tickets += _incomplete_burn_in_tickets(snapshot, unproved)
-    told = {place.device for ticket in tickets if ticket.key.startswith(BREAKER_TICKET_KIND) for place in ticket.places}
+    held = {place.device for ticket in tickets if ticket.key.startswith(BREAKER_TICKET_KIND) for place in ticket.places}
     together = {
-        member.id for each in shared for member in each.members if each.shares != "commit" or member.node in told
+        member.id for each in shared for member in each.members if each.shares != "commit" or member.node in held
     }
     miscabled = {node for each in comparisons.values() for wrong in each.discrepancies for node in wrong.nodes}
     for view in snapshot.nodes:
