@@ -17,12 +17,14 @@ from assay.decide.moves.held_answers import OpenBreaker
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.decide.state.entry_messages import describe_decision
 from assay.decide.state.node_state import EffectRecord, NodeState
+from assay.decide.state.operation_record import OPERATIONS
+from assay.ledger.ledger_reader import read_projection
 from assay.model.decision import DecisionCause, DecisionTiming
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.facts import extend, fact, shown
 from assay.model.faults.fault_record import NOT_JUDGED
 from assay.model.text.lists import format_count
-from assay.model.timestamps import format_ago, format_time
+from assay.model.timestamps import format_ago, format_minute, format_time
 from assay.tell.views.expected_return import read_returns
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 from assay.tell.views.node_status import NodeStatus, make_node_status
@@ -125,7 +127,7 @@ class ExplainAnswer(NodeStatus):
     undecided: tuple[UndecidedFailure, ...]
     """Failures that decide nothing."""
     recorded: tuple[str, ...]
-    """What is open and asks for nothing, a line each."""
+    """Work that is planned for the node, and what is open and asks for nothing, a line each."""
     agent: str
     """When its agent was last in contact, what it costs, and what it lost, in a line; "" if it has never had one."""
     breaker: OpenBreaker | None
@@ -164,7 +166,7 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
         chain=tuple(build_decision_chain(ledger, state, last)),
         requires=requires,
         undecided=undecided,
-        recorded=tuple(_list_recorded(source.fleet.sound_fault_catalog, state)),
+        recorded=(*_list_planned(ledger, state.node), *_list_recorded(source.fleet.sound_fault_catalog, state)),
         agent=_describe_agent(source, state.node),
         breaker=_find_open_breaker(source, state),
         rollout=find_node_rollout(source, state.node),
@@ -265,6 +267,13 @@ def _find_excuse(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: Recorded
         return "observed only"
     issue = find_known_issue(snapshot.known_issues, recorded.outcome, node.node, snapshot.now)
     return issue.annotation if issue else ""
+
+
+def _list_planned(ledger: Ledger, node: str) -> Iterator[str]:
+    for record in read_projection(ledger, OPERATIONS).list_planned():
+        if node in {each.node for each in record.nodes}:
+            window = f"from {format_minute(record.starts_at)} to {format_minute(record.ends_at)}"
+            yield f"{record.operation} is planned {window}: {record.reason}"
 
 
 def _list_recorded(catalog: FaultCatalog | None, state: NodeState) -> Iterator[str]:
