@@ -142,7 +142,7 @@ class ChangedPort:
 
 
 @fact
-class WeekChangesAnswer:
+class WeekChanges:
     """What changed since the week before."""
 
     since: str
@@ -155,20 +155,6 @@ class WeekChangesAnswer:
     """How many ports stand out as before."""
     errors_before: int
     """How many errors there were in the week before."""
-
-
-@fact
-class StuckPortAnswer:
-    """A port with a counter that stood at its maximum, so that nothing was counted."""
-
-    port: CableEnd
-    """The port."""
-    counter: str
-    """The counter, by the name that perfquery gives it."""
-    scans: int
-    """In how many scans it stood at its maximum."""
-    says: str
-    """The same in words, and what to do."""
 
 
 @fact
@@ -191,14 +177,14 @@ class FabricWeekAnswer:
     """How many errors they counted, all together."""
     manager_moves: Sequence[Sequence[str]]
     """When another subnet manager answered: the time (ISO 8601), and the GUIDs of the one before and the new one."""
-    changes: WeekChangesAnswer | None
+    changes: WeekChanges | None
     """What changed since the week before; null if that was not evaluated."""
     worst: Sequence[RankedPortAnswer]
     """The ports that stand out, the worst first; with any, the exit code is 1."""
     unjudged: Sequence[str]
     """What was not judged, such as a reading that too few scans have; with any, the exit code is 1."""
-    stuck: Sequence[StuckPortAnswer]
-    """The ports with a counter that does not count."""
+    stuck: Sequence[str]
+    """The ports with a counter that stood at its maximum, so that it counted nothing, and what to do."""
     unseen: Sequence[str]
     """What could not be judged, and why."""
     discovery: Sequence[str]

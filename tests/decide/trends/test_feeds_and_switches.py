@@ -18,8 +18,7 @@ from assay.decide.state.asset_history import (
     make_asset_entries,
     make_setup_entry,
 )
-from assay.decide.trends.fleet_tables import open_fleet_tables
-from assay.decide.trends.shared_groups import name_feeds_and_switches
+from assay.decide.trends.fleet_tables import name_feeds_and_switches, open_fleet_tables
 from assay.decide.trends.trend_answer import TrendAnswer, find_trends
 from assay.declare.loader import load_fleet
 from assay.fabric.design.node_cables import find_node_leaves

@@ -34,7 +34,7 @@ def learn(forecast: float, actuals: Iterable[int]) -> ForecastFactors | None:
 
 
 def test_a_record_counts_what_came_of_the_warnings() -> None:
-    closed = [end("right", actual=float(days)) for days in range(5, 17)] + [end("wrong")] * 2 + [end("cannot_tell")]
+    closed = [end("right", actual=float(days)) for days in range(5, 17)] + [end("wrong")] * 2 + [end("cannot tell")]
     told = judge_record(closed, FailuresSeen(20, 12, 31, 12))
     assert (told.right, told.wrong, told.cannot_tell) == (12, 2, 1)
     assert told.precision == pytest.approx(12 / 14, abs=0.001)
@@ -122,9 +122,9 @@ def test_only_new_warnings_are_closed() -> None:
     ("changed", "failed", "outcome"),
     [
         ({}, [], "wrong"),
-        ({"days_later": 23}, [], "cannot_tell"),
+        ({"days_later": 23}, [], "cannot tell"),
         ({"days_later": 24}, [], "wrong"),
-        ({"ends": 120}, [], "cannot_tell"),
+        ({"ends": 120}, [], "cannot tell"),
         ({}, [0], "wrong"),
         ({}, [1], "right"),
         ({}, [30], "right"),

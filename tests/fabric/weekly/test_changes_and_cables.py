@@ -10,7 +10,7 @@ import pytest
 
 from assay.fabric.health.stored_scan import parse_telemetry
 from assay.fabric.weekly.aggregation import aggregate_week
-from assay.fabric.weekly.evaluation import WeekChanges, compare_weeks, evaluate_fabric_week
+from assay.fabric.weekly.evaluation import compare_weeks, evaluate_fabric_week
 from assay.fabric.weekly.text_report import format_weekly_text, make_week_answer
 from assay.fabric.weekly.week_evidence import (
     StoredWeek,
@@ -49,7 +49,7 @@ def two_weeks(a_week):
 
 
 def names(ranked):
-    return [str(one.port.end).partition(" (")[0] for one in ranked]
+    return [str(one.port).partition(" (")[0] for one in ranked]
 
 
 def test_what_is_new_and_what_is_gone_is_told(two_weeks):
@@ -57,7 +57,7 @@ def test_what_is_new_and_what_is_gone_is_told(two_weeks):
     assert names(changes.new) == ["n0007 mlx5_1 port R1"]
     assert names(changes.gone) == ["n0004 mlx5_3 port R3"]
     assert changes.staying == 1
-    assert "1 new, 1 gone, 1 as before" in str(changes)
+    assert "1 new, 1 gone, 1 as before" in format_weekly_text(two_weeks[1], changes)
 
 
 def test_changes_come_before_anything_else(two_weeks):
@@ -79,7 +79,7 @@ def test_a_manager_that_moved_is_told_and_kept(two_weeks):
 
 
 def test_without_a_week_before_it_says_so(two_weeks):
-    assert compare_weeks(None, two_weeks[0]) == WeekChanges()
+    assert compare_weeks(None, two_weeks[0]) is None
     assert "there is no evaluation of the week before" in format_weekly_text(two_weeks[0])
 
 

@@ -33,7 +33,7 @@ def test_it_says_where_to_go_and_why(home):
     done = run(home)
     assert done.exit_code == 1, done.output
     assert "1. n0004 mlx5_3 port R3 (r01 U34), cable to leaf-su01-r3 port 2/2 (r06 U36)" in done.stdout
-    assert "limit: module temperature 83 °C, above the limit of 75" in done.stdout
+    assert "outlier: module temperature 83 °C, where " in done.stdout
 
 
 def test_json_is_one_document(home):

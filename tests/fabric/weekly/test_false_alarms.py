@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from assay.fabric.weekly.compared_readings import OUTLIER_BUDGET
+from assay.fabric.weekly.compared_readings import METRICS, OUTLIER_BUDGET
 from assay.fabric.weekly.evaluation import find_repeated_events
 from assay.fabric.weekly.findings import find_outliers
-from assay.fabric.weekly.peers import METRICS, compare_with_peers
+from assay.fabric.weekly.peers import compare_with_peers
 from assay.fabric.weekly.week import PortWeek, PortWeekSummary, ReadingTrend
 from assay.model.peer_statistics import find_group_bound, find_student_bound
 from assay.model.specs.fabric.cable import CableEnd

@@ -71,8 +71,6 @@ PLANTED = {
     ("leaf-su01-r2 port 4/1", "drift", "received light"),
     ("n0011 mlx5_6 port R6", "flap", "downs a day"),
     ("spine-02 port 6/2", "outlier", "errors a day"),
-    ("spine-02 port 6/2", "limit", "symbol_errors"),
-    ("leaf-su01-r5 port 20/2", "limit", "symbol_ber"),
     ("leaf-su01-r5 port 20/2", "outlier", "bit error ratio"),
 }
 

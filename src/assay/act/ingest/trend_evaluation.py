@@ -23,7 +23,6 @@ from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import list_absences
 from assay.decide.trends.fleet_tables import list_failures, open_fleet_tables, read_warnings
-from assay.decide.trends.shared_groups import name_feeds_and_switches
 from assay.decide.trends.trend_answer import TrendAnswer, TrendReport, find_trends
 from assay.decide.trends.warning_answers import RuleRecord
 from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, TrendWarning, read_warning_history
@@ -37,7 +36,6 @@ from assay.decide.trends.warnings import (
     open_warnings,
 )
 from assay.declare.starter.shipped_specs import find_trend_rules
-from assay.fabric.design.node_cables import find_node_leaves
 from assay.ledger.history.parquet_files import (
     MEASUREMENTS_TABLE,
     history_folder,
@@ -214,8 +212,7 @@ def _read(
 ) -> tuple[TrendAnswer, PartFates]:
     """Return what history and ledger say, before anything is recorded."""
     home = history_folder(context.reports)
-    with open_fleet_tables(home, context.ledger, now, left_out) as database:
-        name_feeds_and_switches(database, context.fleet.nodes.values(), find_node_leaves(context.fleet))
+    with open_fleet_tables(home, context.ledger, now, left_out, fleet=context.fleet) as database:
         history = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS))
         answer = find_trends(database, now, rules.change)
         return answer, read_part_fates(context, database, rules, history.open, now)

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.devices import map_adapter_rails
+from assay.fabric.fabric_answers import WeekChanges
 from assay.fabric.scan import format_fabric_subject, list_discovery_remarks
 from assay.fabric.weekly.aggregation import aggregate_week
-from assay.fabric.weekly.evaluation import WeekChanges, WeeklyEvaluation, compare_weeks, evaluate_fabric_week
+from assay.fabric.weekly.evaluation import WeeklyEvaluation, compare_weeks, evaluate_fabric_week
 from assay.fabric.weekly.text_report import format_weekly_text
 from assay.fabric.weekly.week import DAYS, FabricWeek
 from assay.fabric.weekly.week_evidence import (
@@ -32,10 +33,10 @@ from assay.observe.evidence_store import EvidenceStore, write_atomically
 
 
 class RecordedWeek(NamedTuple):
-    """An evaluated week, and what changed since the week before."""
+    """An evaluated week, and what changed since the week before, None without one."""
 
     evaluation: WeeklyEvaluation
-    changes: WeekChanges
+    changes: WeekChanges | None
 
 
 def record_fabric_week(

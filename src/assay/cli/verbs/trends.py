@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,8 +19,6 @@ from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    from duckdb import DuckDBPyConnection
 
     from assay.decide.trends.trend_answer import TrendAnswer, TrendReport
     from assay.decide.trends.warning_answers import RuleRecord
@@ -108,10 +105,11 @@ def trends(
     The change of a part in two months is compared with that of at least 19 others of its kind and firmware. Nothing
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
+    from assay.decide.trends.fleet_tables import open_fleet_tables
     from assay.decide.trends.measurement_tables import RefusedRows, TrendFiles, open_tables
     from assay.decide.trends.trend_answer import TrendReport, find_trends
     from assay.decide.trends.warnings import advise
-    from assay.ledger.history.parquet_files import read_without_damaged
+    from assay.ledger.history.parquet_files import history_folder, read_without_damaged
 
     context.obj = fleet
     if context.invoked_subcommand is not None:
@@ -128,7 +126,14 @@ def trends(
 
     def read(left_out: Collection[str]) -> TrendReport:
         files = TrendFiles(measurements, holders, failures, declared)
-        with open_tables(files, moment, refused) if measurements else _open(fleet, moment, left_out) as database:
+        opened = (
+            open_tables(files, moment, refused)
+            if own is None
+            else open_fleet_tables(
+                history_folder(own.reports_dir), own.ledger_for_reading, moment, left_out, fleet=own.fleet
+            )
+        )
+        with opened as database:
             known, records = read_rule_records(own, moment)
             answer = find_trends(database, moment, known.change, recognise_counters=own is None)
         return TrendReport(moment, answer, advise(known, records, answer.warnings), records, unread, refused)
@@ -149,21 +154,6 @@ def trends(
     if own:
         own.print_page(form, "trends")
     raise typer.Exit(1 if report.answer.warnings else 0)
-
-
-@contextmanager
-def _open(fleet: Path, as_of: datetime, left_out: Collection[str]) -> Iterator[DuckDBPyConnection]:
-    """Have the tables of the fleet itself."""
-    from assay.decide.trends.fleet_tables import open_fleet_tables
-    from assay.decide.trends.shared_groups import name_feeds_and_switches
-    from assay.fabric.design.node_cables import find_node_leaves
-    from assay.ledger.history.parquet_files import history_folder
-
-    workspace = Workspace(fleet.resolve())
-    home, ledger = history_folder(workspace.reports_dir), workspace.ledger_for_reading
-    with open_fleet_tables(home, ledger, as_of, left_out) as database:
-        name_feeds_and_switches(database, workspace.fleet.nodes.values(), find_node_leaves(workspace.fleet))
-        yield database
 
 
 def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Iterator[str]:

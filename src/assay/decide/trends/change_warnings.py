@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from assay.decide.trends.days import RATE_DAYS
@@ -66,28 +66,6 @@ class ChangeScore(NamedTuple):
         return (self.limit - self.recent) / rate if rate and (self.limit - self.recent) / rate >= 0 else None
 
 
-class Forecast(NamedTuple):
-    """Days until the limit. `low` and `high` are None below 30 closed warnings: then `middle` is a straight line's.
-
-    `factor`: of the middle to the straight line.
-    """
-
-    middle: float
-    low: float | None = None
-    high: float | None = None
-    factor: float = 1.0
-
-    @property
-    def line(self) -> float:
-        """Days until the limit in a straight line."""
-        return self.middle / self.factor
-
-    @property
-    def days(self) -> tuple[float, float, float] | None:
-        """The range with its middle, None without one."""
-        return None if self.low is None or self.high is None else (self.low, self.middle, self.high)
-
-
 class SeriesCount(NamedTuple):
     """How many series were judged, or are of no use: with few peers, silent, or new; how many parts and nodes."""
 
@@ -106,11 +84,17 @@ class SeriesCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChangeWarning:
-    """A part that gets worse. `forecast`: None where it reaches no limit."""
+    """A part that gets worse. `factors`: None below 30 closed warnings, so only a straight line tells its days."""
 
     score: ChangeScore
-    forecast: Forecast | None
+    factors: ForecastFactors | None = None
     group: str = ""
+
+    @property
+    def days(self) -> tuple[float, float, float] | None:
+        """The range of days until the limit with its middle, None without one."""
+        line = self.score.days_left
+        return None if line is None or self.factors is None else self.factors.apply(line)
 
     @property
     def because(self) -> str:
@@ -123,21 +107,14 @@ class ChangeWarning:
         compared = f"{peers} peers moved by {_format(score.peers_change)}"
         return f"{score.name} went from {own} to {recent} {time}, while {compared}{self._tell_days()}"
 
-    def forecast_by(self, factors: ForecastFactors | None) -> ChangeWarning:
-        """Return the warning with the range of days that these factors give."""
-        if self.forecast is None or factors is None:
-            return self
-        low, middle, high = factors.apply(self.forecast.line)
-        return replace(self, forecast=Forecast(middle, low, high, factors.middle))
-
     def _tell_days(self) -> str:
         if self.score.is_beyond:
             return f"; it is beyond its limit of {_format(self.score.limit)}"
-        if self.forecast is None:
+        if self.score.days_left is None:
             return ""
-        if self.forecast.days is None:
-            return f"; at this rate it reaches {_format(self.score.limit)} in {self.forecast.line:.0f} d"
-        low, middle, high = self.forecast.days
+        if self.days is None:
+            return f"; at this rate it reaches {_format(self.score.limit)} in {self.score.days_left:.0f} d"
+        low, middle, high = self.days
         return f"; it reaches {_format(self.score.limit)} in {low:.0f} to {high:.0f} d ({middle:.0f})"
 
 

@@ -1,11 +1,12 @@
 """The fleet's own measurements, holders and failures: its history and ledger as the tables of `measurement_tables`.
 
-The day on which a holder begins or ends belongs to nobody: its values may be of the part before, or of a repair.
+The day on which a holder begins or ends belongs to nobody: its values may be of the part before, or of a repair. What
+feeds and connects parts is the PDU by the inventory, and the leaf switch by the design.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from assay.decide.state.asset_history import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
 from assay.decide.trends.days import DAY_0, HISTORY_DAYS, quote_text
 from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, WarningHistory, read_warning_history
+from assay.fabric.design.node_cables import find_node_leaves
 from assay.ledger.history.parquet_files import (
     DAY_PREFIX,
     MEASUREMENTS_TABLE,
@@ -31,6 +33,8 @@ from assay.model.entries.faults import FaultEntry
 from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.errors import AssayError
 from assay.model.faults.fault_record import FaultRecord
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.outcome import read_part
 from assay.model.specs.trend_rules import TREND_CLASSES
 from assay.model.timestamps import parse_epoch_seconds_cached, parse_time
@@ -105,6 +109,7 @@ def open_fleet_tables(
     as_of: datetime,
     left_out: Collection[str] = (),
     memory: str = "1GB",
+    fleet: Fleet | None = None,
 ) -> Iterator[DuckDBPyConnection]:
     """Have the tables of `open_tables` for the history in `home` and the ledger, as they were at a moment.
 
@@ -128,6 +133,8 @@ def open_fleet_tables(
             "failures",
             ((failure.at.timestamp(), failure.node, failure.place, failure.fault) for failure in failures),
         )
+        if fleet:
+            name_feeds_and_switches(database, fleet.nodes.values(), find_node_leaves(fleet))
         yield database
 
 
@@ -226,3 +233,30 @@ repair. `alike`: parts of the same kind and firmware."""
 def make_intervals(database: DuckDBPyConnection) -> None:
     """Make the table `intervals` from `holders`."""
     database.execute(_INTERVALS, {"first": FIRST_DAY, "last": LAST_DAY})
+
+
+_FEEDS = "UPDATE holders SET pdu = fed.pdu FROM fed WHERE holders.node = fed.node"
+_SWITCHES = """
+UPDATE holders SET switch = connected.switch FROM connected
+WHERE holders.node = connected.node AND holders.subject = connected.subject
+"""
+
+
+def name_feeds_and_switches(
+    database: DuckDBPyConnection, nodes: Iterable[Node], switches: Mapping[tuple[str, str], str]
+) -> None:
+    """Name the PDU and the switch of each holder in the tables of `open_fleet_tables`.
+
+    They are those of today: who changed a cable, or a design, has moved the past too. `switches`: by node and place.
+    """
+    feeds = [(node.name, f"{node.site}/{node.settings.pdu}") for node in nodes if node.settings.pdu]
+    _fill(database, "fed (node VARCHAR, pdu VARCHAR)", feeds)
+    database.execute(_FEEDS)
+    connected = [(*at, switch) for at, switch in switches.items()]
+    _fill(database, "connected (node VARCHAR, subject VARCHAR, switch VARCHAR)", connected)
+    database.execute(_SWITCHES)
+
+
+def _fill(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[str, ...]]) -> None:
+    database.execute(f"CREATE OR REPLACE TABLE {table}")
+    insert_rows(database, table.partition(" ")[0], rows)

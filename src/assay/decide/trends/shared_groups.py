@@ -1,24 +1,15 @@
-"""Whether warnings share a rack, a batch, a firmware or the like more often than by chance: look there first.
-
-What feeds and connects the parts of the fleet itself: the PDU by the inventory, the leaf switch by the design.
-"""
+"""Whether warnings share a rack, a batch, a firmware or the like more often than by chance: look there first."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from assay.decide.trends.change_warnings import ChangeWarning
-from assay.decide.trends.fleet_tables import SHARED_TRAITS, insert_rows
+from assay.decide.trends.fleet_tables import SHARED_TRAITS
 from assay.decide.trends.warning_answers import SharedGroup
-from assay.model.node import Node
 from assay.model.peer_statistics import compute_shared_tail
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 
 LEAST_SHARED, MOST_P = 3, 0.01
 
@@ -57,30 +48,3 @@ def _explain(
     trait, name = SHARED_TRAITS[place], warning.score.name
     because = f"{trait} {value}: {shared} of {members} (p {p:.2g}): {name}. Look there first"
     return SharedGroup(trait, value, name, shared, members, p, because)
-
-
-_FEEDS = "UPDATE holders SET pdu = fed.pdu FROM fed WHERE holders.node = fed.node"
-_SWITCHES = """
-UPDATE holders SET switch = connected.switch FROM connected
-WHERE holders.node = connected.node AND holders.subject = connected.subject
-"""
-
-
-def name_feeds_and_switches(
-    database: DuckDBPyConnection, nodes: Iterable[Node], switches: Mapping[tuple[str, str], str]
-) -> None:
-    """Name the PDU and the switch of each holder in the tables of `open_fleet_tables`.
-
-    They are those of today: who changed a cable, or a design, has moved the past too. `switches`: by node and place.
-    """
-    feeds = [(node.name, f"{node.site}/{node.settings.pdu}") for node in nodes if node.settings.pdu]
-    _fill(database, "fed (node VARCHAR, pdu VARCHAR)", feeds)
-    database.execute(_FEEDS)
-    connected = [(*at, switch) for at, switch in switches.items()]
-    _fill(database, "connected (node VARCHAR, subject VARCHAR, switch VARCHAR)", connected)
-    database.execute(_SWITCHES)
-
-
-def _fill(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[str, ...]]) -> None:
-    database.execute(f"CREATE OR REPLACE TABLE {table}")
-    insert_rows(database, table.partition(" ")[0], rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.decide.trends.change_warnings import ChangeWarning, Forecast, SeriesCount
+from assay.decide.trends.change_warnings import ChangeWarning, SeriesCount
 from assay.decide.trends.days import DAY_S, HORIZON_DAYS, LOOK_BACK_WEEKS, list_weeks
 from assay.decide.trends.fleet_tables import make_intervals
 from assay.decide.trends.measurement_tables import RefusedRows
@@ -122,10 +122,7 @@ def find_trends(
     drawn = {part: days for part, days in failed.items() if part in findings.drawn}
     record = judge_record(closings, count_failures(past, drawn, findings.beyond, min(weeks, default=today)))
     factors = learn_past_factors(past, failed)
-    warnings = [
-        ChangeWarning(score, None if score.days_left is None else Forecast(score.days_left)).forecast_by(factors)
-        for score in findings.scores
-    ]
+    warnings = [ChangeWarning(score, factors) for score in findings.scores]
     named, groups = name_shared_groups(warnings, findings.members)
     seen = findings.drawn_nodes * max(0, today - HORIZON_DAYS - min(weeks, default=today))
     false_rate = 1000 * record.wrong / seen if seen else None

@@ -79,11 +79,11 @@ class SharedGroup:
 
 
 @fact
-class PastRecord:
-    """How a rule would have fared in past weeks."""
+class HitRecord:
+    """How a rule has fared."""
 
     right: int
-    """How many warnings of the past were right."""
+    """How many warnings were right."""
     wrong: int
     """How many were wrong."""
     cannot_tell: int
@@ -91,13 +91,24 @@ class PastRecord:
     precision: float | None
     """The share of right ones among right and wrong, from 0 to 1; null without any."""
     precision_interval: tuple[float, float] | None
-    """Both ends of its 90 % interval; null without any."""
+    """Both ends of its 90 % interval (Wilson); null without any."""
     recall: float | None
-    """Of the failures with a sign, the share that was warned of, from 0 to 1; null without any."""
-    recall_of_all: float | None
-    """Of all failures, the share that was warned of, from 0 to 1; null without any."""
+    """Of the failures that it could foresee, the share that it warned of, from 0 to 1; null without any."""
     lead_days: tuple[float, float] | None
     """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
+
+    @property
+    def judged(self) -> int:
+        """How many warnings were right or wrong."""
+        return self.right + self.wrong
+
+
+@fact
+class PastRecord(HitRecord):
+    """How a rule would have fared in past weeks."""
+
+    recall_of_all: float | None
+    """Of all failures, with a sign or without, the share that was warned of, from 0 to 1; null without any."""
 
 
 @fact
@@ -143,7 +154,7 @@ class ActComparison:
 
 
 @fact
-class RuleRecord:
+class RuleRecord(HitRecord):
     """How a rule has fared, by the warnings of its present revision that assay recorded."""
 
     name: str
@@ -160,33 +171,14 @@ class RuleRecord:
     """Why it has not the declared stage; "" if it has."""
     open: int
     """How many warnings have not ended."""
-    right: int
-    """How many were right."""
-    wrong: int
-    """How many were wrong."""
     overtaken: int
     """How many were overtaken by something else, such as a repair."""
-    cannot_tell: int
-    """Of how many nobody can tell."""
-    precision: float | None
-    """The share of right ones among right and wrong, from 0 to 1; null without any."""
-    precision_interval: tuple[float, float] | None
-    """Both ends of the 90 % interval of that share (Wilson); null without any."""
     failures: int
     """How many failures it could have foreseen since its first warning."""
-    recall: float | None
-    """The share of these that it foresaw, from 0 to 1; null if nothing failed."""
-    lead_days: tuple[float, float] | None
-    """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
     cost_node_hours: float
     """What the idle tests of warned nodes cost in node-hours; some would have been made without a warning."""
     acts: ActComparison
     """What acting on its warnings prevented."""
-
-    @property
-    def judged(self) -> int:
-        """How many warnings were right or wrong."""
-        return self.right + self.wrong
 
     @property
     def has_warned(self) -> bool:

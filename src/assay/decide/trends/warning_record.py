@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from math import hypot
 from statistics import median, quantiles
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from assay.decide.trends.days import HORIZON_DAYS
 from assay.decide.trends.warning_answers import ActComparison, PastRecord
-from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
+from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry, WarningOutcome
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.peer_statistics import find_share_interval
 from assay.model.timestamps import parse_time
 
-Outcome = Literal["right", "wrong", "cannot_tell"]
 LEAST_CLOSED = 30
 """So many warnings with a forecast must have ended before a range of days is told."""
 
@@ -29,7 +28,7 @@ class ClosedWarning(NamedTuple):
     """A warning that has ended. `actual_days`: to the crossing of the limit, or the failure; None where none came."""
 
     actual_days: float | None
-    outcome: Outcome
+    outcome: WarningOutcome
 
 
 class FailuresSeen(NamedTuple):
@@ -60,24 +59,17 @@ def judge_record(closed: Iterable[ClosedWarning], failures: FailuresSeen | None 
     leads = tuple(ended.actual_days for ended in some if ended.outcome == "right" and ended.actual_days is not None)
     right, wrong = outcomes.count("right"), outcomes.count("wrong")
     seen, interval = failures or FailuresSeen(), find_share_interval(right, right + wrong)
-    lead = find_usual_lead(leads)
+    lead = (median(leads), quantiles(leads, n=10, method="inclusive")[0] if leads[1:] else leads[0]) if leads else None
     return PastRecord(
         right=right,
         wrong=wrong,
-        cannot_tell=outcomes.count("cannot_tell"),
+        cannot_tell=outcomes.count("cannot tell"),
         precision=_divide(right, right + wrong),
         precision_interval=(round(interval[0], 3), round(interval[1], 3)) if interval else None,
         recall=_divide(seen.foreseen_with_sign, seen.with_sign),
         recall_of_all=_divide(seen.foreseen, seen.every),
         lead_days=(round(lead[0], 3), round(lead[1], 3)) if lead else None,
     )
-
-
-def find_usual_lead(leads: Sequence[float]) -> tuple[float, float] | None:
-    """Return the median, and what nine in ten exceed; None of nothing."""
-    if not leads:
-        return None
-    return median(leads), quantiles(leads, n=10, method="inclusive")[0] if leads[1:] else leads[0]
 
 
 def _divide(part: int, whole: int) -> float | None:
@@ -219,7 +211,7 @@ def close_warnings(
         came = None if came is None or came > warning.day + HORIZON_DAYS else came
         is_over = warning.ends is not None and warning.ends < warning.day + HORIZON_DAYS
         was_read = warning.days_later >= LEAST_READ * HORIZON_DAYS
-        outcome: Outcome = "right" if came else "cannot_tell" if is_over or not was_read else "wrong"
+        outcome: WarningOutcome = "right" if came else "cannot tell" if is_over or not was_read else "wrong"
         yield ClosedWarning(came and float(came - warning.day), outcome)
 
 

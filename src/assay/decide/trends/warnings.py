@@ -24,10 +24,12 @@ from assay.decide.trends.change_warnings import ChangeWarning
 from assay.decide.trends.fleet_tables import PartFailure
 from assay.decide.trends.warning_answers import RuleRecord, TrendWarningAnswer
 from assay.decide.trends.warning_record import (
+    ClosedWarning,
+    FailuresSeen,
     TrendWarning,
     WarningHistory,
     compare_acts,
-    find_usual_lead,
+    judge_record,
 )
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
 from assay.model.facts import extend
@@ -73,16 +75,16 @@ def _make_record(
         warning for warning in history.warnings if (warning.content.rule, warning.content.revision) == (name, revision)
     ]
     counts = Counter(warning.closed.outcome if warning.closed else "open" for warning in own)
-    leads = sorted(
-        warning.closed.lead_days for warning in own if warning.closed and warning.closed.lead_days is not None
-    )
+    ended = [ClosedWarning(warning.closed.lead_days, warning.closed.outcome) for warning in own if warning.closed]
     lost = history.demotions.get((name, revision), "") if rule.stage == "record" else ""
     stage: TrendStage = "observe" if lost else rule.stage
     since = min((warning.at for warning in own), default=None)
     later = [failure for failure in failures if since is not None and failure.at >= since]
     foreseeable = max(sum(rule.is_proved_by(failure.fault) for failure in later), counts["right"])
-    right, judged, acts = counts["right"], counts["right"] + counts["wrong"], compare_acts(own)
-    return RuleRecord(
+    acts = compare_acts(own)
+    return extend(
+        RuleRecord,
+        judge_record(ended, FailuresSeen(foreseeable, counts["right"])),
         name=name,
         revision=revision,
         fault=rule.fault,
@@ -90,15 +92,8 @@ def _make_record(
         declared_stage=rule.stage,
         lost_because=lost,
         open=counts["open"],
-        right=right,
-        wrong=counts["wrong"],
         overtaken=counts["overtaken"],
-        cannot_tell=counts["cannot tell"],
-        precision=right / judged if judged else None,
-        precision_interval=find_share_interval(right, judged),
         failures=foreseeable,
-        recall=min(1.0, right / foreseeable) if foreseeable else None,
-        lead_days=find_usual_lead(leads),
         cost_node_hours=round(acts.tests * rules.costs.test.node_hours, 3),
         acts=acts,
     )
@@ -181,7 +176,7 @@ def open_warnings(
 
 
 def _make_entry(change: ChangeWarning, record: RuleRecord, now: datetime) -> TrendWarnedEntry:
-    score, forecast = change.score, change.forecast
+    score = change.score
     return TrendWarnedEntry(
         warning=derive_id("trend", score.node, score.subject, score.serial, record.name, format_time(now)),
         rule=record.name,
@@ -196,8 +191,8 @@ def _make_entry(change: ChangeWarning, record: RuleRecord, now: datetime) -> Tre
         z=round(score.part_evidence, 2),
         peers=score.peers - 1,
         limit=score.limit,
-        rate_days=forecast.line if forecast else None,
-        days=(forecast and forecast.days) or (),
+        rate_days=score.days_left,
+        days=change.days or (),
         group=change.group,
         p=find_chance(record),
         reason=change.because,
@@ -333,8 +328,7 @@ class AdvisedWarning:
 
     def make_answer(self) -> TrendWarningAnswer:
         """Return what is told of it."""
-        score, forecast = self.warning.score, self.warning.forecast
-        days = forecast and forecast.days
+        score, days = self.warning.score, self.warning.days
         return extend(
             TrendWarningAnswer,
             score,
@@ -350,7 +344,7 @@ class AdvisedWarning:
             answer=self.payoff,
             rule=self.rule,
             stage=self.stage,
-            rate_days=forecast.line if forecast else None,
+            rate_days=score.days_left,
         )
 
 

@@ -16,7 +16,7 @@ from statistics import median
 
 from assay.fabric.discovery import PortFacts
 from assay.fabric.health import counters
-from assay.fabric.health.counters import PortGrowth, find_bit_error_rate
+from assay.fabric.health.counters import PortGrowth
 from assay.fabric.health.stored_scan import FabricScan, read_scan
 from assay.fabric.scan import list_discovery_problems
 from assay.fabric.weekly.compared_readings import READINGS, ComparedReading
@@ -88,7 +88,6 @@ class _WeekAggregator:
         self._newest_facts: dict[int, PortFacts] = {}
         self._errors: defaultdict[int, int] = defaultdict(int)
         self._error_scans: defaultdict[int, int] = defaultdict(int)
-        self._symbol_errors: defaultdict[int, int] = defaultdict(int)
         self._downs: defaultdict[int, list[tuple[datetime, int]]] = defaultdict(list)
         self._stuck, self._discoveries = StuckCounters(), DiscoveryCount()
         self._read_scans = {COUNTERS: 0}
@@ -146,7 +145,6 @@ class _WeekAggregator:
             errors = sum(growth.find_growth(name).count for name in ERRORS)
             self._errors[number] += errors
             self._error_scans[number] += bool(errors)
-            self._symbol_errors[number] += growth.find_growth(counters.SYMBOL).count
             if downs := growth.find_growth(counters.DOWNED).count:
                 self._downs[number].append((scan.at, downs))
             if (facts := scan.facts.get(port)) and facts.saturated:
@@ -192,23 +190,17 @@ class _WeekAggregator:
         trends: Mapping[str, Mapping[int, ReadingTrend]],
     ) -> PortWeekSummary:
         facts = self._newest_facts.get(number) or PortFacts(port)
-        ratio = find_bit_error_rate(facts, self._rates[number])
         stuck, stuck_scans = self._stuck.find(number, self._growth_scans)
         return PortWeekSummary(
             errors=self._errors.get(number, 0),
-            symbol_errors=self._symbol_errors.get(number, 0),
             down_scans=len(self._downs.get(number, ())),
             error_scans=self._error_scans.get(number, 0),
             downs_a_day=count_most_downs_a_day(self._downs.get(number, ())),
             stuck_counter=stuck,
             stuck_scans=stuck_scans,
-            ber={ratio.kind: ratio.ratio} if ratio else {},
-            rx=_find_extreme_lanes(facts, "rx_power_dbm"),
-            tx=_find_extreme_lanes(facts, "tx_power_dbm"),
             vendor=str(facts.module.get("vendor", "")),
             part=str(facts.module.get("part", "")),
             serial=str(facts.module.get("serial", "")),
-            length_m=facts.module_number("length_m") or 0.0,
             trends={key: of_port[number] for key, of_port in trends.items() if number in of_port},
         )
 
@@ -221,12 +213,6 @@ class _WeekAggregator:
         read = (len(column) - sum(map(isnan, column)) for column in columns)
         self._read_scans[reading.key] = sum(0 < len(trends) <= 2 * ports for ports in read)
         return trends
-
-
-def _find_extreme_lanes(facts: PortFacts, name: str) -> tuple[float, ...]:
-    """Return the weakest and the strongest lane, none if the lanes were not read."""
-    lanes = facts.module_lanes(name)
-    return (min(lanes), max(lanes)) if lanes else ()
 
 
 def count_most_downs_a_day(counted: Sequence[tuple[datetime, int]]) -> int:

@@ -49,6 +49,10 @@ class ComparedReading:
     resolution: float
     of: Callable[[PortFacts, str], float | None]
 
+    def find(self, port: PortWeek) -> float | None:
+        """Return what a port's peers are compared by: the median of the week, of errors how many a day; None unread."""
+        return port.errors_per_day if self is ERRORS else port.summary.median(self.key)
+
     @property
     def distance_limit(self) -> str:
         """The limit of the distance from the peers."""
@@ -124,6 +128,9 @@ READINGS = (
 )
 
 
+ERRORS = ComparedReading("errors", "errors a day", "", 1, "errors", 1.0, lambda *_: None)
+METRICS = (ERRORS, *READINGS)
+"""What a port is compared with its peers by. Errors do not drift."""
 READING_OF_KEY = {reading.key: reading for reading in READINGS}
 
 

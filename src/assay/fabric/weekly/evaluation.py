@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from assay.fabric.fabric_answers import ChangedPort, WeekChangesAnswer
-from assay.fabric.weekly.compared_readings import READINGS, Drifts, judge_drifts
+from assay.fabric.fabric_answers import ChangedPort, WeekChanges
+from assay.fabric.weekly.compared_readings import METRICS, READINGS, Drifts, judge_drifts
 from assay.fabric.weekly.findings import (
     CABLING,
     FLAP_LIMIT,
@@ -28,11 +28,9 @@ from assay.fabric.weekly.findings import (
     find_drifts,
     find_flapping,
     find_outliers,
-    find_over_limits,
     find_unjudged_parts,
 )
 from assay.fabric.weekly.peers import (
-    METRICS,
     MIN_PEERS,
     PEER_SCORE,
     Limits,
@@ -115,6 +113,15 @@ class WeeklyEvaluation:
             for at, before, now in self.week.manager_moves
         ]
 
+    def list_stuck_counters(self) -> list[str]:
+        """Return, a line each, which counter of a port stood at its maximum and counted nothing, and what to do."""
+        return [
+            f"{port.end}: {summary.stuck_counter} stood at its maximum in {summary.stuck_scans} of"
+            f" {self.week.growth_scans} scans: it cannot count, clear it"
+            for port in self.ports
+            if (summary := port.summary).stuck_counter
+        ]
+
     @property
     def errors(self) -> int:
         """The errors of all links together."""
@@ -128,11 +135,11 @@ def evaluate_fabric_week(
     ports = list_port_weeks(cables, rails, week)
     deviations = {metric.key: compare_with_peers(ports, metric, limits) for metric in METRICS}
     drifts = judge_drifts(ports, week.hours)
-    findings = [*find_over_limits(ports, limits), *find_flapping(ports, limits), *find_drifts(ports, drifts, limits)]
+    findings = [*find_flapping(ports, limits), *find_drifts(ports, drifts, limits)]
     findings += find_repeated_events(ports, week.growth_scans, limits)
     findings += [finding for of_metric in deviations.values() for finding in find_outliers(of_metric, ports, limits)]
     ranked = _rank_ports(findings)
-    unjudged = find_unjudged_parts(week, ports)
+    unjudged = tuple(find_unjudged_parts(week, ports))
     missing_limits = [name for name in JUDGED_LIMITS if name not in limits]
     return WeeklyEvaluation(
         week,
@@ -225,51 +232,15 @@ def _limit_worst(counts: Sequence[int]) -> list[int]:
     return [min(count, most) for count in ordered]
 
 
-@dataclass(frozen=True)
-class WeekChanges:
-    """The difference from the week before, which ended at `since`. None: there is no such week.
-
-    `new` are ports with a finding that they did not have, with these findings only. `gone` are ports with findings that
-    they no longer have. `staying` counts the ports whose findings are the same. `errors` are those of both weeks.
-    """
-
-    since: datetime | None = None
-    new: tuple[RankedPort, ...] = ()
-    gone: tuple[RankedPort, ...] = ()
-    staying: int = 0
-    errors: tuple[int, int] = (0, 0)
-
-    def __str__(self) -> str:
-        if self.since is None:
-            return "there is no evaluation of the week before to compare with"
-        before, now = self.errors
-        return (
-            f"since {self.since:%Y-%m-%d %H:%M} UTC: {len(self.new)} new, {len(self.gone)} gone, {self.staying} as"
-            f" before; {now:,} errors, {before:,} before"
-        )
-
-    def make_answer(self) -> WeekChangesAnswer | None:
-        """Return the changes, None if there is nothing to compare with."""
-        if self.since is None:
-            return None
-        return WeekChangesAnswer(
-            since=self.since.isoformat(),
-            new=list(map(_show_port, self.new)),
-            gone=list(map(_show_port, self.gone)),
-            staying=self.staying,
-            errors_before=self.errors[0],
-        )
-
-
-def compare_weeks(before: WeeklyEvaluation | None, now: WeeklyEvaluation) -> WeekChanges:
+def compare_weeks(before: WeeklyEvaluation | None, now: WeeklyEvaluation) -> WeekChanges | None:
     """Compare an evaluation with that of the week before. Findings are the same if port, kind and reading are."""
     if before is None:
-        return WeekChanges()
+        return None
     was, will = _index(before.ranked), _index(now.ranked)
     new, gone = _subtract(now.ranked, was), _subtract(before.ranked, will)
-    changed = {ranked.port.end.port_id for ranked in (*new, *gone)}
+    changed = {ranked.port.port_id for ranked in (*new, *gone)}
     staying = sum(ranked.port.end.port_id not in changed for ranked in now.ranked)
-    return WeekChanges(before.week.end, new, gone, staying, (before.errors, now.errors))
+    return WeekChanges(before.week.end.isoformat(), new, gone, staying, before.errors)
 
 
 def _index(ranked: Iterable[RankedPort]) -> set[tuple[PortId, str, str]]:
@@ -280,14 +251,10 @@ def _identify(ranked: RankedPort, finding: PortFinding) -> tuple[PortId, str, st
     return ranked.port.end.port_id, finding.kind, finding.what
 
 
-def _subtract(ranked: Iterable[RankedPort], known: set[tuple[PortId, str, str]]) -> tuple[RankedPort, ...]:
+def _subtract(ranked: Iterable[RankedPort], known: set[tuple[PortId, str, str]]) -> list[ChangedPort]:
     """Return the ports with those findings that are not known."""
     left = (
-        replace(each, findings=tuple(finding for finding in each.findings if _identify(each, finding) not in known))
+        (each.port.end, [finding.says for finding in each.findings if _identify(each, finding) not in known])
         for each in ranked
     )
-    return tuple(each for each in left if each.findings)
-
-
-def _show_port(ranked: RankedPort) -> ChangedPort:
-    return ChangedPort(port=ranked.port.end, says=[finding.says for finding in ranked.findings])
+    return [ChangedPort(end, says) for end, says in left if says]

@@ -1,4 +1,4 @@
-"""Finds what stands out in a week of a fabric: readings beyond limits, flaps, outliers and drifts, port by port.
+"""Finds what stands out in a week of a fabric: flaps, outliers and drifts, port by port.
 
 Also what could not be judged: readings that too few scans have, and ports whose counters do not count.
 """
@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log10
 from typing import Literal
 
-from assay.fabric.weekly.compared_readings import MIN_BER, READINGS, Drifts
+from assay.fabric.weekly.compared_readings import READINGS, Drifts
 from assay.fabric.weekly.peers import PEER_SCORE, Limits, PeerDeviation, format_figure
 from assay.fabric.weekly.week import COUNTERS, FabricWeek, PortWeek
 from assay.model.facts import fact, internal
 from assay.model.text.lists import format_count
 
-FindingKind = Literal["limit", "outlier", "drift", "flap", "repeated"]
+FindingKind = Literal["outlier", "drift", "flap", "repeated"]
 FLAP_LIMIT = "link_downed_a_day"
 MAX_OUTLIER_WEIGHT = 10.0
 COUNTED = "link downs and errors"
@@ -41,37 +40,6 @@ class PortFinding:
     says: str
     """The finding in words."""
     weight: float = internal()
-
-
-def find_over_limits(ports: Iterable[PortWeek], limits: Limits) -> Iterator[PortFinding]:
-    """Yield a finding for each newest reading that is beyond a limit of the design."""
-    for port in ports:
-        for name, value, more_is_worse in _list_limited_readings(port):
-            limit = limits.get(name)
-            if limit and (value > limit.value if more_is_worse else value < limit.value):
-                side = "above" if more_is_worse else "below"
-                reading = f"{name.replace('_', ' ')} {format_figure(value)} {limit.unit}"
-                text = f"{reading}, {side} the limit of {limit.value:g}"
-                if name.endswith("_ber"):
-                    weight = 1 + log10(max(value, MIN_BER) / limit.value)
-                else:
-                    weight = 1 + abs(value - limit.value) / max(abs(limit.value), 1.0)
-                yield PortFinding("limit", port, name, value, limit.unit, text, weight)
-
-
-def _list_limited_readings(port: PortWeek) -> Iterator[tuple[str, float, bool]]:
-    """Yield the newest readings that may have a limit: the limit's name, the reading, and whether more is worse."""
-    summary = port.summary
-    for kind, ratio in summary.ber.items():
-        yield f"{kind}_ber", ratio, True
-    if temperature := summary.trends.get("temperature"):
-        yield "module_temperature", temperature.ends[1], True
-    for name, lanes in (("rx_power", summary.rx), ("tx_power", summary.tx)):
-        if lanes:
-            yield f"{name}_low", lanes[0], False
-            yield name, lanes[-1], True
-    if port.counted_h:
-        yield "symbol_errors", summary.symbol_errors / max(port.counted_h, 1.0), True
 
 
 def find_flapping(ports: Iterable[PortWeek], limits: Limits) -> Iterator[PortFinding]:
@@ -124,23 +92,6 @@ class UnjudgedPart:
         return f"{self.part}: {self.reason}"
 
 
-def list_stuck_ports(ports: Sequence[PortWeek]) -> tuple[PortWeek, ...]:
-    """Return the ports with a counter that stood at its maximum, so that its downs or errors were not counted."""
-    return tuple(port for port in ports if port.summary.stuck_counter)
-
-
-def describe_stuck_port(port: PortWeek, week: FabricWeek) -> str:
-    """Return which counter of a port does not count, for how long, and what to do."""
-    summary = port.summary
-    scans = f" in {summary.stuck_scans} of {week.growth_scans} scans" if summary.stuck_scans else ""
-    return f"{port.end}: {summary.stuck_counter} stood at its maximum{scans}: it cannot count, clear it"
-
-
-def find_unjudged_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> tuple[UnjudgedPart, ...]:
-    """Return what was not judged, nothing where the whole week was not (`week.doubt` says why)."""
-    return () if week.doubt else tuple(_list_parts(week, ports))
-
-
 def _count_lacking(ports: Sequence[PortWeek], key: str) -> int:
     """Return how many ports lack a reading that ports with the same module have; or any of their side, without one."""
     lacking: Counter[tuple[str, str]] = Counter()
@@ -154,7 +105,10 @@ def _count_lacking(ports: Sequence[PortWeek], key: str) -> int:
     return sum(count for kind, count in lacking.items() if kind in given)
 
 
-def _list_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> Iterator[UnjudgedPart]:
+def find_unjudged_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> Iterator[UnjudgedPart]:
+    """Yield what was not judged, nothing where the whole week was not (`week.doubt` says why)."""
+    if week.doubt:
+        return
     if reason := week.find_unread(COUNTERS):
         yield UnjudgedPart(COUNTED, reason)
     names: dict[str, list[str]] = {}
@@ -168,7 +122,7 @@ def _list_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> Iterator[Unjudge
         yield UnjudgedPart(", ".join(unread), reason)
     if week.discoveries and not week.whole_discoveries:
         yield UnjudgedPart(CABLING, week.incomplete_discoveries)
-    if stuck := len(list_stuck_ports(ports)):
+    if stuck := sum(bool(port.summary.stuck_counter) for port in ports):
         yield UnjudgedPart(
             f"{COUNTED} of {format_count(stuck, 'port')}", "a counter stood at its maximum: it cannot count, clear it"
         )

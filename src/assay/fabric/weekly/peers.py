@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from assay.fabric.weekly.compared_readings import OUTLIER_BUDGET, READINGS
+from assay.fabric.weekly.compared_readings import METRICS, OUTLIER_BUDGET, ComparedReading
 from assay.fabric.weekly.week import PortWeek
 from assay.model.peer_statistics import compute_z_scores, find_group_bound
 from assay.model.specs.node.node_spec import MetricLimit
@@ -19,22 +19,6 @@ PEER_SCORE = "peer_score"
 """The limit of a design beyond which a score stands out."""
 FULL_SCORE = 3.5
 """The score of a port that is as far from its peers as the false-alarm budget allows."""
-ERRORS = "errors"
-
-
-@dataclass(frozen=True, slots=True)
-class PeerMetric:
-    """A number of a port that its peers have too. The fields are those of ComparedReading."""
-
-    key: str
-    name: str
-    unit: str
-    worse: int
-    distance_limit: str
-
-    def read(self, port: PortWeek) -> float | None:
-        """Return the number of a port, None if it was not read."""
-        return port.errors_per_day if self.key == ERRORS else port.summary.median(self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +30,7 @@ class PeerDeviation:
     whole fabric in one of many healthy weeks.
     """
 
-    metric: PeerMetric
+    metric: ComparedReading
     value: float
     peer_median: float
     score: float
@@ -63,13 +47,7 @@ def format_figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-METRICS = (
-    PeerMetric(ERRORS, "errors a day", "", 1, "errors_apart"),
-    *(PeerMetric(each.key, each.name, each.unit, each.worse, each.distance_limit) for each in READINGS),
-)
-
-
-def compare_with_peers(ports: Sequence[PortWeek], metric: PeerMetric, limits: Limits) -> dict[int, PeerDeviation]:
+def compare_with_peers(ports: Sequence[PortWeek], metric: ComparedReading, limits: Limits) -> dict[int, PeerDeviation]:
     """Return how each port compares with its peers, by its index in `ports`. Of several peer groups, the worst counts.
 
     The number of ports and groups, and the size of each group, decide how far away is too far.
@@ -79,7 +57,7 @@ def compare_with_peers(ports: Sequence[PortWeek], metric: PeerMetric, limits: Li
     limit = limits.get(metric.distance_limit)
     if not limit:
         return {}
-    values = {index: value for index, port in enumerate(ports) if (value := metric.read(port)) is not None}
+    values = {index: value for index, port in enumerate(ports) if (value := metric.find(port)) is not None}
     deviations: dict[int, PeerDeviation] = {}
     groups = {name: of for name, of in _group_by_peers(ports, values).items() if len(of) >= MIN_PEERS}
     comparisons = len(METRICS) * sum(map(len, groups.values()))
@@ -93,12 +71,16 @@ def compare_with_peers(ports: Sequence[PortWeek], metric: PeerMetric, limits: Li
 
 
 def _score_members(
-    metric: PeerMetric, members: Sequence[int], values: Mapping[int, float], peer_median: float, min_distance: float
+    metric: ComparedReading,
+    members: Sequence[int],
+    values: Mapping[int, float],
+    peer_median: float,
+    least: float,
 ) -> Iterable[tuple[int, float]]:
-    """Yield the score of each member, positive if it is worse, and at most 0 if it is closer than `min_distance`."""
+    """Yield the score of each member, positive if it is worse, and at most 0 if it is closer than `least`."""
     of_members = [values[index] for index in members]
     for index, value, z_score in zip(members, of_members, compute_z_scores(of_members), strict=True):
-        is_close = (value - peer_median) * metric.worse < min_distance
+        is_close = (value - peer_median) * metric.worse < least
         yield index, min(z_score * metric.worse, 0.0) if is_close else z_score * metric.worse
 
 

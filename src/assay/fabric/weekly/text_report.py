@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
-from assay.fabric.fabric_answers import (
-    FabricWeekAnswer,
-    RankedPortAnswer,
-    StuckPortAnswer,
-)
-from assay.fabric.weekly.evaluation import RankedPort, WeekChanges, WeeklyEvaluation
-from assay.fabric.weekly.findings import describe_stuck_port, list_stuck_ports
+from assay.fabric.fabric_answers import FabricWeekAnswer, RankedPortAnswer, WeekChanges
+from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
 from assay.model.text.lists import format_count
 
 SHOWN_CHANGES = 10
@@ -41,21 +37,27 @@ def format_week_span(evaluation: WeeklyEvaluation) -> str:
 
 def format_weekly_text(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> str:
     """Return the evaluation for people: changes, the worst ports with places and reasons, what is not known."""
-    return "\n".join(_format_lines(evaluation, changes or WeekChanges()))
+    return "\n".join(_format_lines(evaluation, changes))
 
 
-def _format_changes(changes: WeekChanges) -> Iterator[str]:
-    yield str(changes)
+def _format_changes(changes: WeekChanges | None, errors: int) -> Iterator[str]:
+    if changes is None:
+        yield "there is no evaluation of the week before to compare with"
+        return
+    yield (
+        f"since {datetime.fromisoformat(changes.since):%Y-%m-%d %H:%M} UTC: {len(changes.new)} new, {len(changes.gone)}"
+        f" gone, {changes.staying} as before; {errors:,} errors, {changes.errors_before:,} before"
+    )
     for word, ports in (("new", changes.new), ("gone", changes.gone)):
-        for ranked in ports[:SHOWN_CHANGES]:
-            yield f"  {word}: {ranked.port.end}: {'; '.join(finding.says for finding in ranked.findings)}"
+        for changed in ports[:SHOWN_CHANGES]:
+            yield f"  {word}: {changed.port}: {'; '.join(changed.says)}"
         if len(ports) > SHOWN_CHANGES:
             yield f"  and {len(ports) - SHOWN_CHANGES} more {word}"
 
 
-def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterator[str]:
+def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges | None) -> Iterator[str]:
     yield format_weekly_verdict(evaluation)
-    yield from _format_changes(changes)
+    yield from _format_changes(changes, evaluation.errors)
     yield from evaluation.list_manager_moves()
     for number, ranked in enumerate(evaluation.worst, start=1):
         yield ""
@@ -66,9 +68,8 @@ def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterato
     if evaluation.unknown_reasons:
         yield "\nnot known:"
     yield from (f"  {reason}" for reason in evaluation.unknown_reasons)
-    stuck = [describe_stuck_port(port, evaluation.week) for port in list_stuck_ports(evaluation.ports)]
     for title, lines in (
-        ("counters that do not count", stuck),
+        ("counters that do not count", evaluation.list_stuck_counters()),
         ("the newest discovery of the cables", evaluation.remarks),
     ):
         yield from [f"\n{title}:", *(f"  {line}" for line in lines[:SHOWN_CHANGES])] if lines else ()
@@ -88,18 +89,10 @@ def make_week_answer(evaluation: WeeklyEvaluation, changes: WeekChanges | None =
         ports=len(evaluation.ports),
         errors=evaluation.errors,
         manager_moves=[list(move) for move in week.manager_moves],
-        changes=changes.make_answer() if changes else None,
+        changes=changes,
         worst=[_describe_ranked(ranked) for ranked in evaluation.ranked],
         unjudged=[part.part for part in evaluation.unjudged],
-        stuck=[
-            StuckPortAnswer(
-                port=port.end,
-                counter=port.summary.stuck_counter,
-                scans=port.summary.stuck_scans,
-                says=describe_stuck_port(port, week),
-            )
-            for port in list_stuck_ports(evaluation.ports)
-        ],
+        stuck=evaluation.list_stuck_counters(),
         unseen=list(evaluation.unknown_reasons),
         discovery=list(evaluation.remarks),
     )

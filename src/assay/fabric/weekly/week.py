@@ -48,25 +48,17 @@ class PortWeekSummary:
     - `down_scans`, `error_scans`: before how many of the scans the link went down, or counted errors.
     - `stuck_counter`: a counter of downs or errors that stood at its maximum, so that nothing shows in it, or "": in
       the newest scan, or in half of the scans. `stuck_scans`: in how many scans it did.
-    - `ber`: the bit error ratio that the link is judged by, under its name (`symbol`, `effective`).
-    - `length_m`: the cable's length as its module says it, 0 if not read.
-    - `rx`, `tx`: the weakest and the strongest lane in dBm, empty if not read.
     """
 
     errors: int = shown(omit=True, default=0)
-    symbol_errors: int = shown(omit=True, default=0)
     downs_a_day: int = shown(omit=True, default=0)
     down_scans: int = shown(omit=True, default=0)
     error_scans: int = shown(omit=True, default=0)
     stuck_counter: str = shown(omit=True, default="")
     stuck_scans: int = shown(omit=True, default=0)
-    ber: Mapping[str, float] = shown(omit=True, default_factory=dict)
-    rx: tuple[float, ...] = shown(omit=True, default=())
-    tx: tuple[float, ...] = shown(omit=True, default=())
     vendor: str = shown(omit=True, default="")
     part: str = shown(omit=True, default="")
     serial: str = shown(omit=True, default="")
-    length_m: float = shown(omit=True, default=0.0)
     trends: Mapping[str, ReadingTrend] = shown(omit=True, default_factory=dict)
 
     def median(self, key: str) -> float | None:
