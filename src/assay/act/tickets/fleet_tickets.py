@@ -113,9 +113,7 @@ def _make_shared_ticket(shared: SharedIncident, places: Mapping[str, TicketPlace
         node=shared.nodes[0],
         places=tuple(places[name] for name in shared.nodes),
         expected=f"none of {format_list(fold_names(shared.nodes))} shows it",
-        seen="\n".join(
-            [shared.cause.summary, *(f"{each.fault_class} on {each.subject}: {each.detail}" for each in leads)]
-        ),
+        seen="\n".join(f"{each.fault_class} on {each.subject}: {each.detail}" for each in leads),
         verify=f"assay explain {shared.nodes[0]}",
         severity=min((each.severity for each in leads), key=SEVERITIES.index),
         cause=shared.cause.summary,
