@@ -11,14 +11,16 @@ from datetime import datetime, timedelta
 
 from assay.decide.faults.detection import FaultObservation, seconds_between
 from assay.decide.faults.identity import IDENTITY_SOURCE, find_return
+from assay.decide.faults.incidents import list_open_incidents
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.counting import PrimaryFault, may_follow
-from assay.model.faults.fault_record import FaultRecord
+from assay.model.faults.fault_record import FaultRecord, rank_severity
 from assay.model.faults.sightings import ALERT_SOURCE, UNKNOWN_PART
 from assay.model.outcome import RecordedOutcome, read_part
 from assay.model.specs.fault_catalog import EVENT_SECONDS, XID_NAMES, FaultCatalog, MeasurementThreshold
+from assay.model.specs.fault_relations import FaultRelations
 from assay.model.timestamps import format_duration, parse_time
 
 LOG_PATHS = {
@@ -81,6 +83,35 @@ def is_spec_taken_back(fault: FaultRecord, newest: Sequence[RecordedOutcome], re
     return bool(failed) and not expected & failed and expected <= passed_before
 
 
+def find_ended_consequences(
+    relations: FaultRelations,
+    node_state: NodeState,
+    ended: Iterable[FaultClearedEntry],
+    outcomes: Iterable[RecordedOutcome],
+) -> list[FaultClearedEntry]:
+    """Return the ends of what only logs told and what follows from a fault whose checks pass again.
+
+    It is no worse than that, and was not seen again after the pass: the log of a BMC keeps what a repair mended.
+    """
+    causes, ends = {clearance.fault for clearance in ended}, list[FaultClearedEntry]()
+    passed = {(each.outcome.fault, each.outcome.subject): each for each in outcomes}
+    faults = {fault.id: fault for fault in _list_open_faults(node_state) if _is_log_fault(fault)}
+    for incident in list_open_incidents(relations, node_state) if causes else ():
+        cause = incident.cause
+        proof = passed.get((cause.fault_class, cause.subject)) if cause.id in causes else None
+        for fault in [faults[each.id] for each in incident.open_symptoms if each.id in faults] if proof else ():
+            is_worse = rank_severity(fault.severity) < rank_severity(cause.severity)
+            if proof and not is_worse and parse_time(fault.last_seen) < parse_time(proof.measured_at):
+                reason = f"it followed from {cause.fault_class} on {cause.subject}, whose checks pass again"
+                ends.append(make_clearance(fault, reason))
+    return ends
+
+
+def _is_log_fault(fault: FaultRecord) -> bool:
+    """Whether only logs tell of a fault."""
+    return bool(fault.marks) and {_kind(source) for source in fault.marks} <= LOG_PATHS.keys()
+
+
 def find_measured_recoveries(
     catalog: FaultCatalog, node_state: NodeState, outcomes: Iterable[RecordedOutcome]
 ) -> list[FaultClearedEntry]:
@@ -109,7 +140,7 @@ def find_quiet_recoveries(
     return [
         make_clearance(fault, f"not seen again for {format_duration(quiet)}")
         for fault in _list_open_faults(node_state)
-        if fault.marks and {_kind(source) for source in fault.marks} <= LOG_PATHS.keys()
+        if _is_log_fault(fault)
         for quiet in _measure_quiet_time(catalog, fault, evidence)
     ]
 
@@ -167,8 +198,7 @@ def find_explained_faults(
 
 def _is_line_of_event(fault: FaultRecord, cause: FaultObservation) -> bool:
     """Whether a fault that only logs told began just before this one did."""
-    is_told = {_kind(source) for source in fault.marks} <= LOG_PATHS.keys()
-    return is_told and 0 <= seconds_between(fault.first_seen, cause.first_seen) <= EVENT_SECONDS
+    return _is_log_fault(fault) and 0 <= seconds_between(fault.first_seen, cause.first_seen) <= EVENT_SECONDS
 
 
 def find_alert_clearances(

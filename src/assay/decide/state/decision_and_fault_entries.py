@@ -13,6 +13,7 @@ from assay.decide.faults.identity import mark_stranger, select_own
 from assay.decide.faults.recovery import (
     OutcomeReader,
     find_clearances,
+    find_ended_consequences,
     find_explained_faults,
     find_identity_recoveries,
     find_lapsed_signals,
@@ -142,6 +143,7 @@ def make_fault_entries(
     proofs = select_proving_outcomes(latest, fleet.observed_checks)
     over = find_clearances(node_state, proofs, read_outcomes)
     over += find_measured_recoveries(catalog, node_state, proofs)
+    over += find_ended_consequences(catalog.fault_relations, node_state, over, proofs)
     over += find_lapsed_signals(node_state, now)
     if evidence is not None and not evidence.stranger:
         over += find_quiet_recoveries(catalog, node_state, evidence)
