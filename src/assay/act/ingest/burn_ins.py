@@ -191,13 +191,11 @@ def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState 
     effect = started[-1] if started and started[-1].at >= node_state.since else None
     if effect and (node_state.burn_in is None or node_state.burn_in.id != effect.id):
         spec = find_burn_in(context.fleet, node_state.node)
-        begun = BurnInStartedEntry(effect.id, spec.name if spec else "", spec.hours if spec else 0.0)
-        ident = derive_id(begun.kind, node_state.node, effect.id)
-        context.ledger.append(begun.make_entry(ident, context.now, node_state.node))
-        if spec is None:
-            ended = BurnInEndedEntry(effect.id, "none", "no burn-in is for this node", 0.0)
-            ident = derive_id(ended.kind, node_state.node, effect.id)
-            context.ledger.append(ended.make_entry(ident, context.now, node_state.node))
+        begun = [BurnInStartedEntry(effect.id, spec.name if spec else "", spec.hours if spec else 0.0)]
+        none = [] if spec else [BurnInEndedEntry(effect.id, "none", "no burn-in is for this node", 0.0)]
+        for content in (*begun, *none):
+            ident = derive_id(content.kind, node_state.node, effect.id)
+            context.ledger.append(content.make_entry(ident, context.now, node_state.node))
         fleet_state.catch_up()
         node_state = fleet_state.node_states()[node_state.node]
     record = node_state.burn_in
@@ -239,17 +237,13 @@ class BurnInFollower:
             raise AssayError(f"the burn-in {self.record.spec} is no longer in specs/", where=self.node.name)
         return spec.fit_to(self.context.fleet.parts_of(self.node.name))
 
-    @property
-    def _waits(self) -> bool:
-        """Whether its phases are over, and only collectives are missing."""
-        return bool(self.record.over_at) and self.record.stay_id == self.node_state.stay_id
-
     def read(self) -> list[VotedRun]:
         """Read what is new, unless nothing more comes; return the runs with digests. `follow` raises what failed."""
         try:
             if stranger := find_identity_obstacle(self.node_state, ["burn-in"]):
                 raise AssayError(stranger, where=self.node.name)
-            if not self.record.outcome and not self._waits:
+            record = self.record  # one whose phases are over waits for nothing but collectives
+            if not record.outcome and not (record.over_at and record.stay_id == self.node_state.stay_id):
                 lines, answer = self._read_lines()
                 self._said, self._runs = (lines, answer), list_voted_runs(lines)
         except AssayError as error:

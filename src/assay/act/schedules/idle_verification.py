@@ -80,7 +80,9 @@ def judge_coverage(
     covered = [node.name for node in nodes if not all(check.find_lacking(parts_of(node.name)) for check in checks)]
     if not covered:
         return
-    due = set(_find_due(context, covered, visited))
+    before = parse_time(context.now) - EACH
+    known = _read_judged_at(context, covered, PHASE, loaded=False)
+    due = {name for name, times in known if name in visited or not times or max(times) <= before}
     store = EvidenceStore(folder)
     judged = []
     for node in (node for node in nodes if node.name in due):
@@ -91,16 +93,13 @@ def judge_coverage(
     rmtree(folder, ignore_errors=True)
 
 
-def _find_due(context: ControllerContext, names: Sequence[str], visited: Collection[str]) -> Iterator[str]:
-    before = parse_time(context.now) - EACH
+def _read_judged_at(
+    context: ControllerContext, names: Sequence[str], phase: str, *, loaded: bool
+) -> Iterator[tuple[str, list[datetime]]]:
+    """Yield each node with the times at which it was judged by a phase, of a load or without one."""
     for name, outcomes in read_latest_outcomes(context.ledger, names).items():
-        seen = [
-            parse_time(recorded.seen_at)
-            for recorded in outcomes
-            if PHASE in recorded.outcome.phases and recorded.seen_at
-        ]
-        if name in visited or not seen or max(seen) <= before:
-            yield name
+        judged = [each for each in outcomes if phase in each.outcome.phases and each.outcome.active == loaded]
+        yield name, [parse_time(each.seen_at) for each in judged if each.seen_at]
 
 
 def _store_evidence(
@@ -333,20 +332,17 @@ def find_missed_verifications(
     how, oldest = task.line.schedule.verification, _find_oldest_allowed(task.line, task.slot)
     if how is None or oldest is None or not node_states:
         return []
-    outcomes: dict[str, list[RecordedOutcome]] = {node_state.node: [] for node_state in node_states}
-    for recorded in context.ledger.latest(nodes=list(outcomes)):
-        outcomes[recorded.outcome.node].append(recorded)
+    since = {node_state.node: parse_time(node_state.since) for node_state in node_states}
     entries = []
-    for node_state in node_states:
+    for name, times in _read_judged_at(context, list(since), how.phase, loaded=True):
         # the last time at which it was loaded and judged; a node that came into its state later counts from then
-        judged = [
-            recorded.seen_at
-            for recorded in outcomes[node_state.node]
-            if recorded.outcome.active and how.phase in recorded.outcome.phases and recorded.seen_at
-        ]
-        last = max(map(parse_time, [*judged, node_state.since]))
+        last = max([*times, since[name]])
         if last < oldest:
-            entries.append(_make_missed_entry(context, task, node_state.node, last, how.told_after))
+            seen = f"not verified since {last:%Y-%m-%d %H:%M} UTC"
+            reason = f"it was in use in the last {how.told_after} slots and more: {seen}"
+            ident = derive_id(VERIFICATION_MISSED, task.line.name, name, format_time(last))
+            missed = VerificationMissedEntry(task.line.name, format_time(last), reason)
+            entries.append(missed.make_entry(ident, context.now, name))
     return entries
 
 
@@ -356,13 +352,6 @@ def _find_oldest_allowed(line: ScheduleLine, slot: datetime) -> datetime | None:
     for _ in range(line.schedule.verification.told_after if line.schedule.verification else 0):
         at = find_previous_slot(line.schedule, line.zone, at - SMALLEST_STEP) if at else None
     return at
-
-
-def _make_missed_entry(context: ControllerContext, task: SlotTask, name: str, at: datetime, slots: int) -> LedgerEntry:
-    reason = f"it was in use in the last {slots} slots and more: not verified since {at:%Y-%m-%d %H:%M} UTC"
-    ident = derive_id(VERIFICATION_MISSED, task.line.name, name, format_time(at))
-    missed = VerificationMissedEntry(task.line.name, format_time(at), reason)
-    return missed.make_entry(ident, context.now, name)
 
 
 def _make_facts(results: Sequence[IdleNodeResult]) -> dict[str, Any]:
