@@ -20,6 +20,7 @@ import pytest
 from assay.adapters.kubernetes import client, jobs, spare_run
 from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.adapters.kubernetes.client import OLDEST_VERSION
+from assay.adapters.kubernetes.cordon import LAST_KEY
 from assay.adapters.scheduler import VERIFY_UNDRAIN, NodeNotice
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import make_node_settings
@@ -103,6 +104,27 @@ def test_cordons_of_ours_and_of_others(real: RealCluster, kubelets: RealKubelets
     assert adapter.read_cordon_reason("n1") == ""
     adapter.cordon_many(dict.fromkeys(("n1", "n2", "n3"), "hall 1 is hot"))
     assert {status.cordon for status in adapter.read_statuses(["n1", "n2", "n3"]).values()} == {"assay: hall 1 is hot"}
+
+
+def test_pods_come_last_to_a_node_by_our_taint_alone(
+    real: RealCluster, kubelets: RealKubelets, adapter: KubernetesScheduler
+):
+    def taints() -> set[tuple[str, str]]:
+        return {(taint["key"], taint["effect"]) for taint in kubelets.read("n1")["spec"].get("taints", [])}
+
+    theirs = {"key": "team", "value": "a", "effect": "NoSchedule"}
+    real.ask("PATCH", "/api/v1/nodes/n1", {"spec": {"taints": [theirs]}}, **MERGE)
+    told = adapter.rank_nodes({"n1": True, "n2": True, "n9": True})
+    assert list(told) == ["n9"], "the server has no such node"
+    assert taints() == {("team", "NoSchedule"), (LAST_KEY, "PreferNoSchedule")}
+    assert adapter.rank_nodes({"n1": True}) == {}, "the same again is well"
+    adapter.cordon("n1", "gpu.xid.79: off the bus")
+    adapter.uncordon("n1")
+    assert taints() == {("team", "NoSchedule"), (LAST_KEY, "PreferNoSchedule")}, "a cordon leaves both"
+    assert "unschedulable" not in kubelets.read("n2")["spec"], "pods may still come"
+    assert adapter.rank_nodes({"n1": False, "n2": False}) == {}
+    assert taints() == {("team", "NoSchedule")}
+    assert LAST_KEY not in {taint["key"] for taint in kubelets.read("n2")["spec"].get("taints", [])}
 
 
 def test_a_write_in_between_is_a_conflict_and_is_tried_again(
