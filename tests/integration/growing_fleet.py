@@ -30,7 +30,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "images": (),
     "boot dhcp": ("--for", "dnsmasq"),
     "faults": ("faults.log",),
-    "trends rules": (),
     "suites list": (),
     "results --list": ("--list",),
     "results": ("{run}",),

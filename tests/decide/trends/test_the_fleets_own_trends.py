@@ -117,8 +117,7 @@ def test_a_damaged_file_is_named_and_left_out(folder: Path) -> None:
 
 
 def test_a_fleet_without_a_history_says_so(tmp_path: Path) -> None:
-    (tmp_path / ".assay").mkdir()
-    (tmp_path / "inventory").mkdir()
-    Ledger.open(tmp_path / ".assay" / "ledger.sqlite").close()
-    answer = CliRunner().invoke(trends_app, ["--fleet", str(tmp_path)])
+    fleet = shutil.copytree(ROOT / "tests/data/smallest", tmp_path / "fleet")
+    Ledger.open(fleet / ".assay" / "ledger.sqlite").close()
+    answer = CliRunner().invoke(trends_app, ["--fleet", str(fleet)])
     assert "no history of measurements" in str(answer.exception)

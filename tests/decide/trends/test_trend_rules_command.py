@@ -1,8 +1,7 @@
-"""`assay trends rules` shows the record of each rule; `assay trends` says what follows from each warning."""
+"""`assay trends` shows the record of each rule, and what follows from each warning."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.trends import trends_app
+from assay.cli.verbs.trends import format_records, parse_moment, read_rule_records, trends_app
 from assay.cli.workspace import Workspace
 from assay.decide.trends.warnings import find_revision
 from assay.declare.starter.shipped_specs import find_trend_rules
@@ -52,21 +51,25 @@ def ask(*words: str) -> str:
     return answer.stdout
 
 
+def show_records(fleet: Path, as_of: datetime = AT + timedelta(days=30)) -> list[str]:
+    _, records = read_rule_records(Workspace(fleet), as_of)
+    return [*format_records(records)]
+
+
 def test_the_record_of_each_rule_is_shown(fleet: Path) -> None:
-    told = ask("rules", "--fleet", str(fleet)).splitlines()
+    told = show_records(fleet)
     line = told.index("heat     record   5 right, 1 wrong, 1 open")
     assert "right 0.83 (0.50 to 0.96); foresaw 5 of 5 failures; 9 d before (nine in ten: 9 d)" in told[line + 1]
     assert "0 idle tests meanwhile, 0.0 node-hours; what acting prevented is not known" in told[line + 1]
     assert "         only observes: 0 of 60 warnings were right" in told
-    plain = {one["name"]: one for one in json.loads(ask("rules", "--fleet", str(fleet), "--format", "json"))["rules"]}
-    assert list(plain) == list(RULES.rules)
-    assert (plain["speed"]["declared_stage"], plain["speed"]["stage"]) == ("record", "observe")
-    assert plain["heat"]["precision"] == pytest.approx(5 / 6)
+    records = {one.name: one for one in read_rule_records(Workspace(fleet), AT + timedelta(days=30))[1]}
+    assert list(records) == list(RULES.rules)
+    assert (records["speed"].declared_stage, records["speed"].stage) == ("record", "observe")
+    assert records["heat"].precision == pytest.approx(5 / 6, abs=1e-3)
 
 
 def test_what_came_later_is_not_known_before(fleet: Path) -> None:
-    before = (AT + timedelta(days=10)).isoformat()
-    assert "heat     record   7 open" in ask("rules", "--fleet", str(fleet), "--as-of", before)
+    assert "heat     record   7 open" in show_records(fleet, AT + timedelta(days=10))
 
 
 def test_each_warning_says_what_follows(tmp_path: Path) -> None:
@@ -85,4 +88,4 @@ def test_now_is_the_time_of_the_fleets_clock(fleet: Path, monkeypatch: pytest.Mo
             return AT + timedelta(days=10)
 
     monkeypatch.setattr(Workspace, "clock", Lab())
-    assert "heat     record   7 open" in ask("rules", "--fleet", str(fleet))
+    assert parse_moment("", Workspace(fleet)) == AT + timedelta(days=10)

@@ -89,7 +89,6 @@ ANSWERS: dict[str, Answer] = {
     "prune": _one("assay.cli.verbs.prune:PruneAnswer"),
     "lab status": _one("assay.cli.verbs.lab:LabStatusAnswer"),
     "trends": _one("assay.decide.trends.warning_answers:TrendsAnswer"),
-    "trends rules": _one("assay.decide.trends.warning_answers:TrendRulesAnswer"),
     "collectives plan": _one("assay.cli.verbs.collectives:CollectivesPlan"),
     "collectives run": _one("assay.validate.collectives.report:CollectivesReport"),
     "collectives explain": _one("assay.validate.collectives.report:CollectivesReport"),

@@ -13,7 +13,6 @@ import typer
 from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace, tell_left_out
-from assay.decide.trends.warning_answers import TrendRulesAnswer
 from assay.model.errors import AssayError
 from assay.model.text.lists import format_count
 
@@ -40,18 +39,6 @@ def parse_moment(text: str, workspace: Workspace | None = None) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", form: OutputFormat = "text") -> None:
-    """Show how good each rule has been: right and wrong warnings, the failures that it foresaw, its lead, its cost.
-
-    A rule that does not earn its keep only observes from then on. A reviewed change of the rule begins its record
-    anew. Exit codes: 0 shown; 2 there is no ledger.
-    """
-    workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
-    moment = parse_moment(as_of, workspace)
-    _, records = read_rule_records(workspace, moment)
-    print_answer(TrendRulesAnswer([*records]), form, format_records(records))
-
-
 def read_rule_records(workspace: Workspace | None, as_of: datetime) -> tuple[TrendRules, list[RuleRecord]]:
     """Return the rules of a fleet and their records at a moment; without a fleet those that assay ships, unproven."""
     from assay.decide.trends.fleet_tables import list_failures, read_warnings
@@ -68,12 +55,9 @@ def read_rule_records(workspace: Workspace | None, as_of: datetime) -> tuple[Tre
 
 trends_app = typer.Typer(add_completion=False)
 
-trends_app.command()(rules)
 
-
-@trends_app.callback(invoke_without_command=True)
+@trends_app.command()
 def trends(
-    context: typer.Context,
     fleet: FleetDir = Path(),
     measurements: Annotated[
         Path | None,
@@ -111,9 +95,6 @@ def trends(
     from assay.decide.trends.warnings import advise
     from assay.ledger.history.parquet_files import history_folder, read_without_damaged
 
-    context.obj = fleet
-    if context.invoked_subcommand is not None:
-        return
     if measurements is None and (holders or failures):
         raise AssayError("there are no measurements", fix="give --measurements too")
     own = None if measurements else Workspace(fleet.resolve())

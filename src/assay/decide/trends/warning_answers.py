@@ -218,11 +218,3 @@ class TrendsAnswer:
     """The first of these, each with its line and its mistake; missing if there are none."""
     unread: list[str] | None = shown(omit=True, default=None)
     """The damaged files that were left out, each with its mistake; missing if there are none."""
-
-
-@fact
-class TrendRulesAnswer:
-    """How each rule has fared."""
-
-    rules: list[RuleRecord]
-    """The rules, in the order of the fleet repository."""
