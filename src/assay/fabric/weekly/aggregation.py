@@ -178,9 +178,9 @@ class _WeekAggregator:
             self._read_scans,
             self._growth_scans,
             self._answered_scans,
-            self._discoveries.discoveries,
-            self._discoveries.whole,
-            self._discoveries.failure,
+            len(self._discoveries.problems),
+            self._discoveries.problems.count(""),
+            next(filter(None, self._discoveries.problems), ""),
         )
 
     def _summarise_port(
@@ -275,15 +275,13 @@ class StuckCounters:
 
 
 class DiscoveryCount:
-    """How many `discoveries` of the cables there were, how many were `whole`, and why the newest other was not.
+    """Why each discovery of the cables was not whole, "" for one that was, newest first.
 
-    A fabric at rest gives the same text again and again, which is read once. Scans come newest first.
+    A fabric at rest gives the same text again and again, which is read once.
     """
 
     def __init__(self) -> None:
-        self.discoveries = 0
-        self.whole = 0
-        self.failure = ""
+        self.problems: list[str] = []
         self._known: dict[int, str] = {}
 
     def add(self, document: EvidenceDocument) -> None:
@@ -291,10 +289,8 @@ class DiscoveryCount:
         text = document.read("discovery", "text")
         if text.kind not in ("value", "failed"):
             return
-        problem = self._find_problem(document, str(text.value or "")) if text.kind == "value" else text.reason
-        self.discoveries += 1
-        self.whole += not problem
-        self.failure = self.failure or problem
+        known = text.kind == "value"
+        self.problems.append(self._find_problem(document, str(text.value or "")) if known else text.reason)
 
     def _find_problem(self, document: EvidenceDocument, text: str) -> str:
         head = HEAD.match(text)

@@ -64,24 +64,13 @@ def compare_with_peers(ports: Sequence[PortWeek], metric: ComparedReading, limit
     for peers, members in groups.items():
         peer_median = median(values[index] for index in members)
         scale = FULL_SCORE / find_group_bound(len(members), comparisons, OUTLIER_BUDGET)
-        for index, z_score in _score_members(metric, members, values, peer_median, limit.value):
-            if index not in deviations or z_score * scale > deviations[index].score:
-                deviations[index] = PeerDeviation(metric, values[index], peer_median, z_score * scale, peers)
+        z_scores = compute_z_scores([values[index] for index in members])
+        for index, z_score in zip(members, z_scores, strict=True):
+            is_close = (values[index] - peer_median) * metric.worse < limit.value
+            score = (min(z_score * metric.worse, 0.0) if is_close else z_score * metric.worse) * scale
+            if index not in deviations or score > deviations[index].score:
+                deviations[index] = PeerDeviation(metric, values[index], peer_median, score, peers)
     return deviations
-
-
-def _score_members(
-    metric: ComparedReading,
-    members: Sequence[int],
-    values: Mapping[int, float],
-    peer_median: float,
-    least: float,
-) -> Iterable[tuple[int, float]]:
-    """Yield the score of each member, positive if it is worse, and at most 0 if it is closer than `least`."""
-    of_members = [values[index] for index in members]
-    for index, value, z_score in zip(members, of_members, compute_z_scores(of_members), strict=True):
-        is_close = (value - peer_median) * metric.worse < least
-        yield index, min(z_score * metric.worse, 0.0) if is_close else z_score * metric.worse
 
 
 def _group_by_peers(ports: Sequence[PortWeek], indexes: Iterable[int]) -> dict[str, list[int]]:

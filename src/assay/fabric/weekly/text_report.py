@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from assay.fabric.fabric_answers import FabricWeekAnswer, RankedPortAnswer, WeekChanges
-from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
+from assay.fabric.weekly.evaluation import WeeklyEvaluation
 from assay.model.text.lists import format_count
 
 SHOWN_CHANGES = 10
@@ -90,16 +90,12 @@ def make_week_answer(evaluation: WeeklyEvaluation, changes: WeekChanges | None =
         errors=evaluation.errors,
         manager_moves=[list(move) for move in week.manager_moves],
         changes=changes,
-        worst=[_describe_ranked(ranked) for ranked in evaluation.ranked],
+        worst=[
+            RankedPortAnswer(port.end, port.far, port.rail, port.summary.serial, ranked.findings)
+            for ranked, port in ((each, each.port) for each in evaluation.ranked)
+        ],
         unjudged=[part.part for part in evaluation.unjudged],
         stuck=evaluation.list_stuck_counters(),
         unseen=list(evaluation.unknown_reasons),
         discovery=list(evaluation.remarks),
-    )
-
-
-def _describe_ranked(ranked: RankedPort) -> RankedPortAnswer:
-    port = ranked.port
-    return RankedPortAnswer(
-        port=port.end, far=port.far, rail=port.rail, serial=port.summary.serial, findings=ranked.findings
     )
