@@ -29,8 +29,6 @@ tolds = st.builds(
     PortWeekSummary,
     errors=st.integers(0, 10**6),
     downs_a_day=st.integers(0, 300),
-    ber=st.just({}) | st.just({"symbol": 1e-17}),
-    rx=st.just(()) | st.just((-1.0, 1.2)),
     vendor=st.text(max_size=8),
     trends=st.dictionaries(st.sampled_from(["light", "temperature"]), trends, max_size=2),
 )
