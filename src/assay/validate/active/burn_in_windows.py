@@ -244,9 +244,9 @@ def _list_complaints(part: str, tree: Mapping[str, Any]) -> Iterator[str]:
     if problem := _value(tree, "problem"):
         yield f"says {problem}"
     tests = tree.get("tests", tree) if part.startswith("dcgm_") else {}
-    for name, verdict in ((name, _value(tests, name)) for name in tests):
-        if isinstance(verdict, str) and verdict != "Pass":
-            yield f"says of {name}: {verdict}"
+    for name, answer in ((name, _value(tests, name)) for name in tests):
+        if isinstance(answer, str) and answer != "Pass":
+            yield f"says of {name}: {answer}"
 
 
 def _value(tree: Mapping[str, Any], name: str) -> Any:
