@@ -12,7 +12,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
@@ -195,13 +195,8 @@ NodesByBase = dict[str, dict[str, ServiceExit]]
 """The nodes that must leave service, by name, by the commit that they had before."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FoldedNode:
-    """What a node needs, None for nothing; the commit that it had before, and what becomes of an earlier order."""
-
-    need: ServiceExit | None
-    base: str
-    earlier: EarlierOrder = ""
+_FoldedNode = tuple[ServiceExit | None, str, EarlierOrder]
+"""What a node needs, None for nothing; the commit that it had before, and what becomes of an earlier order."""
 
 
 def group_rollout_nodes(
@@ -220,34 +215,30 @@ def group_rollout_nodes(
     groups: dict[tuple[ServiceExit, str, EarlierOrder], list[str]] = defaultdict(list)
     members = {name: member for name, member in earlier.members.items() if not member.proof} if earlier else {}
     for name in dict.fromkeys([*exits[last], *members]):
-        member, state = members.get(name), states.get(name)
-        if member is None or state is None:
-            folded = _FoldedNode(exits[last].get(name), last)
-        else:
-            folded = _fold_in(policy, exits, last, member, state)
-            if earlier and not earlier.is_active and folded.earlier == "kept":  # what was aborted keeps no order
-                folded = replace(folded, need=exits[last].get(name), earlier="replaced")
-        if folded.need is not None:
-            groups[folded.need, folded.base, folded.earlier].append(name)
+        folded: _FoldedNode = (exits[last].get(name), last, "")
+        if earlier and name in members and name in states:
+            folded = _fold_in(policy, exits, last, earlier, members[name], states[name])
+        need, base, order = folded
+        if need is not None:
+            groups[need, base, order].append(name)
     return tuple(
-        RolloutGroup(need.to, need.reason, base, tuple(names), earlier)
-        for (need, base, earlier), names in groups.items()
+        RolloutGroup(need.to, need.reason, base, tuple(names), order) for (need, base, order), names in groups.items()
     )
 
 
 def _fold_in(
-    policy: LifecyclePolicy, exits: NodesByBase, last: str, member: RolloutMember, state: NodeState
+    policy: LifecyclePolicy, exits: NodesByBase, last: str, earlier: Rollout, member: RolloutMember, state: NodeState
 ) -> _FoldedNode:
-    """Return what a node of the earlier rollout needs now."""
-    is_serving = policy.is_in_service(state.state)
+    """Return what a node of the earlier rollout needs now. What was aborted keeps no order."""
+    need, order = exits[last].get(member.node), state.move_request
     if not member.has_left(policy, state):
-        return _FoldedNode(exits[member.base].get(member.node), member.base)
-    need = exits[last].get(member.node)
+        return exits[member.base].get(member.node), member.base, ""
     if need is None:
-        return _FoldedNode(ServiceExit(member.to, member.reason), member.base, "kept")
-    order = state.move_request
-    is_kept = order is not None and order.to == need.to and not order.rollout  # a person's, which brings the newer one
-    return _FoldedNode(need, last, "" if is_serving else "kept" if is_kept else "replaced")
+        return ServiceExit(member.to, member.reason) if earlier.is_active else None, member.base, "kept"
+    if policy.is_in_service(state.state):
+        return need, last, ""
+    is_persons = order is not None and order.to == need.to and not order.rollout  # it brings the newer one
+    return need, last, "kept" if is_persons and earlier.is_active else "replaced"
 
 
 CARRIED_RULES = ("", "plan")
