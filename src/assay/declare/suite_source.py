@@ -176,7 +176,7 @@ def parse_suites(tree: RepositoryTree) -> SuiteSource:
     suites = SuiteSource()
     for file in tree.files("suites"):
         name = file.rpartition("/")[2]
-        if name.startswith("test_") and name.endswith(".py"):
+        if name == "conftest.py" or (name.startswith("test_") and name.endswith(".py")):
             module = _parse_module(tree, file, suites)
             if module is not None:
                 suites.modules.append((file, module))

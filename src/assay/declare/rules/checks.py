@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from assay.declare.check import FilePosition, RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import suggest_name
-from assay.declare.suite_source import CheckSource, SuiteTest
+from assay.declare.suite_source import SuiteTest
 from assay.model.specs.check_catalog import (
     NEEDS_OF_FIXTURES,
     SUBJECT_KIND_OF_FIXTURE,
@@ -208,50 +208,44 @@ def coroutine_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """pytest does not await it, so nothing of it is judged."""
     for check in draft.suites.checks:
         if isinstance(check.function, ast.AsyncFunctionDef):
-            yield RuleFinding(_at(check, check.function), f"{check.name} is `async def`", "write `def`")
+            place = (check.file, check.function.lineno, check.function.col_offset + 1)
+            yield RuleFinding(place, f"{check.name} is `async def`", "write `def`")
 
 
 @rule("ASY0393", "a mark that nobody knows")
 def misspelt_mark(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """A misspelt mark has no effect: no phase, no fault, no skip."""
     for file, module in draft.suites.modules:
-        for node in ast.walk(module):
-            if isinstance(node, ast.Attribute) and _is_pytest_mark(node.value) and node.attr not in KNOWN_MARKS:
-                near = get_close_matches(node.attr, KNOWN_MARKS, n=1, cutoff=0.75)
-                if near:
-                    place = (file, node.lineno, node.col_offset + 1)
-                    yield RuleFinding(place, f"there is no mark {node.attr}", f"did you mean {near[0]}?")
+        for node in (node for node in ast.walk(module) if isinstance(node, ast.Attribute)):
+            is_unknown = isinstance(node.value, ast.Attribute) and node.value.attr == "mark"
+            is_unknown = is_unknown and node.attr not in KNOWN_MARKS
+            if is_unknown and (near := get_close_matches(node.attr, KNOWN_MARKS, n=1, cutoff=0.75)):
+                place = (file, node.lineno, node.col_offset + 1)
+                yield RuleFinding(place, f"there is no mark {node.attr}", f"did you mean {near[0]}?")
 
 
 @rule("ASY0395", "two checks of one name in a module")
 def repeated_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Python keeps only the last of two functions."""
-    seen: dict[str, CheckSource] = {}
-    for check in draft.suites.checks:
-        first = seen.setdefault(check.name, check)
-        if first is not check:
-            message = f"{check.name} is already defined in line {first.function.lineno}"
-            yield RuleFinding(_at(check, check.function), message, "give one of the two another name")
+    seen: dict[str, SuiteTest] = {}
+    for test in draft.suites.tests:
+        first = seen.setdefault(test.name, test)
+        if first is not test:
+            message = f"{test.name} is already defined in line {first.line}"
+            yield RuleFinding((test.file, test.line, test.column), message, "give one of the two another name")
 
 
 @rule("ASY0396", "a check with a parametrize of its own")
 def parametrized_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """A check gives one outcome for each subject."""
-    for check in draft.suites.checks:
-        for decorator in check.function.decorator_list:
-            call = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if isinstance(call, ast.Attribute) and call.attr == "parametrize" and _is_pytest_mark(call.value):
-                fix = "write a function for each value, or a loop with `measure(…, place=…)`"
-                yield RuleFinding(_at(check, check.function), f"{check.name} has a parametrize of its own", fix)
-
-
-def _at(check: CheckSource, node: ast.AST) -> FilePosition:
-    where = node if hasattr(node, "lineno") else check.function
-    return check.file, where.lineno, where.col_offset + 1  # type: ignore[attr-defined]
-
-
-def _is_pytest_mark(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "mark"
+    fix = "write a function for each value, or a loop with `measure(…, place=…)`"
+    for file, module in draft.suites.modules:
+        for call in (node for node in ast.walk(module) if isinstance(node, ast.Call)):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            if name == "parametrize" or (name == "fixture" and any(word.arg == "params" for word in call.keywords)):
+                words = "a parametrize" if name == "parametrize" else "a fixture with params"
+                message = f"{words} gives a check several outcomes for one subject"
+                yield RuleFinding((file, call.lineno, call.col_offset + 1), message, fix)
 
 
 @rule("ASY0397", "an import of what is not installed")
@@ -271,7 +265,10 @@ def missing_import(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 base = next(folder for folder in reversed(folders) if beside.is_relative_to(folder))
                 fix = "install it where assay runs, or name its folder in `pythonpath` of pytest.ini"
                 if beside.exists():
-                    fix = f"import it as {'.'.join(beside.relative_to(base).with_suffix('').parts)}"
+                    parts = beside.relative_to(base).with_suffix("").parts
+                    is_hidden = parts[0] in sys.stdlib_module_names  # which count before a plain folder
+                    fix = f"import it as {'.'.join(parts)}"
+                    fix = f"move it to {base.name}/: Python has a {parts[0]} of its own" if is_hidden else fix
                 yield RuleFinding(place, f"there is no module {name} here", fix)
 
 

@@ -35,7 +35,7 @@ CASES: dict[str, Case] = {
     "ASY0396": Case(
         replaced(FILE, SUITE, "@pytest.mark.phase", '@pytest.mark.parametrize("n", [1, 2])\n@pytest.mark.phase'),
         {},
-        f"{FILE}:9:1",
+        f"{FILE}:6:2",
     ),
     "ASY0397": Case(
         {FILE: SUITE.replace("import pytest", "import no_such_package.part\nimport pytest")},
