@@ -26,6 +26,12 @@ def test_banks_have_spare_rows(gpu, limits, measure):
     measure("banks_with_few_spares", banks.low, at_most=limits.remap_banks_with_few_spares, unit="count")
 
 
+@pytest.mark.fault("gpu.bad-pages")
+def test_bad_pages(gpu, limits, measure):
+    """Count the pages of an AMD GPU's memory that its driver took away."""
+    measure("bad_pages", gpu.bad_pages, at_most=limits.gpu_bad_pages, unit="count")
+
+
 @pytest.mark.fault("gpu.inforom")
 def test_inforom_is_valid(gpu):
     """Check that the InfoROM matches its checksums: it holds the GPU's own history."""

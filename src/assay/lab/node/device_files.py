@@ -44,6 +44,7 @@ AER = {
     "nonfatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_NONFATAL"),
     "fatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_FATAL"),
 }
+AMD_ERRORS = {"corrected": "correctable", "uncorrected": "uncorrectable"}
 Adapter = dict[str, Any]
 NUMBERS: Mapping[str, Mapping[str, int]] = {  # Mellanox/mstflint, mlxconfig_dbs/mlxconfig_host.db
     "LINK_TYPE_P1": {"IB": 1, "ETH": 2},
@@ -58,7 +59,7 @@ DEVICE = "\nDevice #1:\n----------\n\nDevice type:        ConnectX7\nDevice:    
 
 def device_files(state: VirtualNodeState) -> Files:
     """Yield every file about the devices as (path below the root, content)."""
-    for part in (_gpus, _hcas, _nics, _bonds, _nvme, _smart, _identify):
+    for part in (_gpus, _amd_smi, _hcas, _nics, _bonds, _nvme, _smart, _identify):
         yield from part(state)
 
 
@@ -69,6 +70,48 @@ def _gpus(state: VirtualNodeState) -> Files:
                 f"proc/driver/nvidia/gpus/{gpu['pci']}/information",
                 f"Model: \t\t {gpu['name']}\nGPU UUID: \t {gpu['uuid']}\nBus Location: \t {gpu['pci']}\n",
             )
+
+
+def _amd_smi(state: VirtualNodeState) -> Files:
+    """Yield AMD's driver, and what `amd-smi` prints of its GPUs: a lost one is not among them."""
+    answering = [gpu for gpu in state["gpus"] if gpu["present"] and not gpu["lost"] and not state["driver"]]
+    if not answering:
+        return
+    yield "sys/module/amdgpu/refcnt", "0\n"
+    static, metric, pages = zip(*map(_ask_amd_smi, answering), strict=True)
+    yield "run/amd-smi/static", json.dumps({"gpu_data": static}) + "\n"
+    yield "run/amd-smi/metric", json.dumps({"gpu_data": metric}) + "\n"
+    yield "run/amd-smi/bad-pages", json.dumps(pages) + "\n"
+
+
+def _ask_amd_smi(gpu: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return the rows of one GPU in the answers to `static`, `metric` and `bad-pages`, in the form of ROCm 7."""
+    row = {"gpu": gpu["index"]}
+    errors = {f"total_{kind}_count": gpu[f"ecc_volatile_{name}"] for name, kind in AMD_ERRORS.items()}
+    pages = [{"page_address": f"0x{at:08x}", "page_size": 4096, "status": "RETIRED"} for at in range(gpu["bad_pages"])]
+    static = {
+        "asic": {"market_name": gpu["name"], "asic_serial": f"0x{gpu['serial']}"},
+        "bus": {"bdf": gpu["pci"], "max_pcie_width": gpu["pcie_width"]},
+        "vbios": {"version": "022.040.003.043.000001"},
+        "driver": {"name": "amdgpu", "version": "6.12.12"},
+        "limit": {
+            "max_power": {"value": gpu["power_limit_w"], "unit": "W"},
+            "slowdown_edge_temperature": "N/A",
+            "slowdown_hotspot_temperature": {"value": 100, "unit": "C"},
+        },
+        "vram": {"type": "HBM3", "size": {"value": gpu["memory_total_bytes"] >> 20, "unit": "MB"}},
+    }
+    metric = {
+        "power": {"socket_power": {"value": gpu["power_w"], "unit": "W"}},
+        "temperature": {
+            "edge": "N/A",
+            "hotspot": {"value": gpu["temperature_c"], "unit": "C"},
+            "mem": {"value": gpu.get("memory_temperature_c", gpu["temperature_c"] + 6), "unit": "C"},
+        },
+        "pcie": {"width": gpu["pcie_width"], "replay_count": gpu["pcie_replays"]},
+        "ecc": {**errors, "total_deferred_count": 0},
+    }
+    return row | static, row | metric, row | {"retired": pages or "No bad pages found."}
 
 
 def _hcas(state: VirtualNodeState) -> Files:

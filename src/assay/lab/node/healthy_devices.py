@@ -11,6 +11,7 @@ Keys of a GPU:
 | nvlink_up nvlink_errors | number of links up, counted from the first; errors by link: `{"4": {"recoveries": 12}}` |
 | fabric_… | NVML's numbers for state, status, clique and health |
 | recovery_action | NVML's number of the action that the driver asks for |
+| bad_pages | of AMD's: pages that its driver took away |
 | pids | processes on the GPU |
 | xids | all XIDs so far; each client of NVML's events gets each of them once |
 """
@@ -52,6 +53,7 @@ HEALTHY_DRIVE = {
 }
 ZERO_ERROR_COUNTERS = (
     "pcie_replays",
+    "bad_pages",
     "throttle",
     "ecc_volatile_corrected",
     "ecc_volatile_uncorrected",

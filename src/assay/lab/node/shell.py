@@ -123,6 +123,7 @@ grep -v " $1 " "$ASSAY_ROOT/proc/mounts" > "$ASSAY_ROOT/proc/mounts.left"
 mv "$ASSAY_ROOT/proc/mounts.left" "$ASSAY_ROOT/proc/mounts"
 """
 SCRIPTS = {  # what the roles of playbooks/ call; and the battery, which needs site packages (numpy)
+    "amd-smi": 'exec cat "$ASSAY_ROOT/run/amd-smi/$1"\n',
     "apt-get": APT_GET,
     "assay-load": f'{PYTHON} -m assay.lab.tools.assay_load "$@"\n',
     "chronyc": CHRONYC,
@@ -212,7 +213,9 @@ def write_uptime(folder: Path, state: VirtualNodeState, now: datetime) -> None:
 def _environment(
     world: LabWorld, folder: Path, now: datetime, library: Path | None, *, has_nvidia: bool = True
 ) -> Mapping[str, str]:
-    tools = install_tools(world.home / ("tools" if has_nvidia else "host-tools"), () if has_nvidia else OF_NVIDIA)
+    tools = install_tools(
+        world.home / ("tools" if has_nvidia else "host-tools"), ("amd-smi",) if has_nvidia else OF_NVIDIA
+    )
     return {
         "ASSAY_ROOT": str(folder / "root"),
         "ASSAY_AT": now.isoformat(),

@@ -1,4 +1,4 @@
-"""Reads all GPUs through NVML, with NVIDIA's bindings (pynvml).
+"""Reads all GPUs: NVIDIA's through NVML, with their bindings (pynvml), AMD's through amd-smi.
 
 GPUs are named by PCI address: NVML's index moves when a GPU is missing. The kernel driver lists the addresses, also
 of lost GPUs, so each GPU is a question of its own and none waits for another.
@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any
 
 from assay.model.reading import ReadingTree, absent, failed, value
+from assay.node.probe.gpu.amd_smi import DRIVER as AMD_DRIVER
+from assay.node.probe.gpu.amd_smi import read_amd_gpus
 from assay.node.probe.gpu.gpu_device import read_device
 from assay.node.probe.gpu.nvml import NvmlGpu, NvmlLibrary
 from assay.node.probe.node_access import LazyTree, NodeRoot
@@ -18,7 +20,9 @@ DRIVER_LIST = "/proc/driver/nvidia/gpus"
 
 
 def read_gpus(root: NodeRoot) -> Any:
-    """Return the lazy `gpu` branch, or one leaf where NVML is not there."""
+    """Return the lazy `gpu` branch, or one leaf where NVML is not there. A node with AMD's driver alone has no NVML."""
+    if root.exists(AMD_DRIVER) and not root.exists(DRIVER_LIST):
+        return read_amd_gpus()
     try:
         import pynvml
     except ImportError:
