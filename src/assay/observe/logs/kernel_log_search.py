@@ -36,8 +36,8 @@ STORM_LINE = re.compile(
 )
 """When and what a line says. What follows the number of an SXid, or of an XID below 140, does not change it."""
 MOST_FORMS = 4096
-STORM_SHARE, STORM_BYTES, FEWEST_FOLDED = 0.5, 64 * 1024, 2
-"""So large a share of the lines of a piece, and of a piece so long, makes a storm."""
+STORM_SHARE, STORM_BYTES, SAMPLE_BYTES, FEWEST_FOLDED = 0.5, 64 * 1024, 8 * 1024, 2
+"""So large a share of the first lines of a piece, and of a piece so long, makes a storm."""
 HARD_BLANK = "\u00a0".encode()
 XID = re.compile(XID_ANYWHERE)
 COLOURS = re.compile(rb"\x1b\[[0-9;?]*[mK]")
@@ -196,11 +196,12 @@ class KernelLineSearch:
         if self._reads_all:
             yield from (line[0] for line in LINE.finditer(chunk))
             return
-        offsets = self._find_offsets(chunk)
         self._times = {}
-        if len(offsets) > STORM_SHARE * chunk.count(b"\n") and len(chunk) > STORM_BYTES:
-            chunk, self._times = fold_storm(chunk)
-            offsets = self._find_offsets(chunk)
+        if len(chunk) > STORM_BYTES:
+            sample = chunk[: chunk.find(b"\n", SAMPLE_BYTES) + 1]
+            if len(self._find_offsets(sample)) > STORM_SHARE * sample.count(b"\n"):
+                chunk, self._times = fold_storm(chunk)
+        offsets = self._find_offsets(chunk)
         self._is_dmesg = self._form is not None and self._form.from_boot and self._dmesg.holds_only_dmesg(chunk)
         folded, end = chunk.translate(DIGITS) if self._is_dmesg else chunk, -1
         for offset in sorted(offsets):
@@ -264,7 +265,7 @@ class KernelLineSearch:
         for word in self._words:
             offsets += [match.start() for match in re.finditer(re.escape(word), chunk)]
         if is_dmesg:
-            return offsets + self._dmesg.unusual_lines
+            return offsets + self._dmesg.find_unusual_lines(chunk)
         offsets += [] if self._start.match(chunk) else [0]
         offsets += [match.end() for match in self._foreign.finditer(chunk)]
         return offsets + [match.end() for match in self._heads.finditer(chunk)]
@@ -294,7 +295,5 @@ def fold_storm(chunk: bytes) -> tuple[bytes, dict[bytes, int]]:
     places = range(len(lines))
     many, last = Counter(keys), dict(zip(keys, places, strict=True))
     first = dict(zip(reversed(keys), reversed(places), strict=True))
-    ends = {key: (first[key], last[key]) for key, count in many.items() if count > FEWEST_FOLDED}
-    kept = [place for place, key in zip(places, keys, strict=True) if key not in ends or place in ends[key]]
-    times = {lines[end]: many[key] - 1 for key, (_, end) in ends.items()}
-    return b"\n".join([lines[place] for place in kept]), times
+    times = {lines[end]: many[key] - 1 for key, end in last.items() if many[key] > FEWEST_FOLDED}
+    return b"\n".join([lines[place] for place in sorted({*first.values(), *last.values()})]), times

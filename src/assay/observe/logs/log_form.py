@@ -18,7 +18,7 @@ from assay.model.specs.log_patterns import KernelLogMatcher
 STAMP = re.compile(rb"\[ *\d+\.\d{6}\]")
 BRACKETS = rb"\[[^\]]{1,40}+\]"
 """A time, or the thread or processor that some kernels write after it."""
-BRACKET = b"["[0]
+OTHER = re.compile(rb"\n[^\[\n]")
 OPENS_DOCUMENT = b"{"
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 """A document in JSON is read as a whole, and takes up to ten times its size in memory."""
@@ -28,7 +28,7 @@ class DmesgPieces:
     """Remembers of the newest piece whether it is dmesg's alone: several readers ask, and one search answers all.
 
     Most of a log's bytes stand in such pieces. No syslog line and no row of an event log does, so they are not searched
-    for these. `unusual_lines`: where the lines begin that may name a fault, if it is.
+    for these.
     """
 
     def __init__(self, matcher: KernelLogMatcher) -> None:
@@ -36,7 +36,6 @@ class DmesgPieces:
         unusual = rb"(?!" + BRACKETS + harmless + rb"(?!" + BRACKETS * 2 + harmless + rb"(?=[^\n])"
         self._begins_unusual = re.compile(unusual)
         self._unusual = re.compile(rb"\n" + unusual)
-        self.unusual_lines: list[int] = []
         self._piece = b""
         self._is_dmesg = False
 
@@ -44,13 +43,13 @@ class DmesgPieces:
         """Whether the first line has the kernel's stamp, all begin with its bracket, and no document in JSON begins."""
         if piece is not self._piece:
             self._piece = piece
-            self._is_dmesg = False
-            if STAMP.match(piece) and OPENS_DOCUMENT not in piece:
-                # where lines begin that are no stamp with a message that begins as no fault does
-                first = [0] if self._begins_unusual.match(piece) else []
-                self.unusual_lines = first + [match.end() for match in self._unusual.finditer(piece)]
-                self._is_dmesg = all(piece[line] == BRACKET for line in self.unusual_lines)
+            self._is_dmesg = STAMP.match(piece) is not None and OPENS_DOCUMENT not in piece and not OTHER.search(piece)
         return self._is_dmesg
+
+    def find_unusual_lines(self, piece: bytes) -> list[int]:
+        """Return where the lines of dmesg begin that are no stamp with a message that begins as no fault does."""
+        first = [0] if self._begins_unusual.match(piece) else []
+        return first + [match.end() for match in self._unusual.finditer(piece)]
 
 
 class LogQuery(NamedTuple):
