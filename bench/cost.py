@@ -20,6 +20,9 @@ print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_s
 """
 """A small process that starts the command: the peak memory of a process begins with that of the one that starts it."""
 
+SPREADS: list[float] = []
+"""By how much of the cheapest run the dearest cost more, of each command since the last measurement was taken."""
+
 
 @dataclass(frozen=True, order=True)
 class Cost:
@@ -42,7 +45,9 @@ def cost(
     Python keeps what it compiles, as on any machine of a user, whatever the environment says.
     """
     kept = {name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return min(_once(command, folder, well, kept) for _ in range(times))
+    runs = [_once(command, folder, well, kept) for _ in range(times)]
+    SPREADS.append(max(runs).cpu_s / min(runs).cpu_s - 1)
+    return min(runs)
 
 
 def _once(command: Sequence[str], folder: Path, well: Collection[int], environment: Mapping[str, str]) -> Cost:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 
+from bench.cost import SPREADS
 from bench.measurement import Measurement
 from bench.pace import measure_pace
 from bench.parts import COUNTED, PARTS
@@ -64,11 +65,12 @@ def _cpu_s() -> float:
 
 
 def _pace(measurements: Iterator[Measurement]) -> Iterator[Measurement]:
-    """Yield each with the pace of the machine, which is measured before and after it; the faster one counts."""
+    """Yield each with the pace of the machine, before and after it (the faster counts), spread and load."""
     before = measure_pace()
     for taken in measurements:
         after = measure_pace()
-        yield replace(taken, pace=min(before, after))
+        yield replace(taken, pace=min(before, after), spread=max(SPREADS, default=0.0), load=os.getloadavg()[0])
+        SPREADS.clear()
         before = after
 
 
