@@ -272,7 +272,8 @@ def test_planned_work_is_told_in_time_and_customers_defer_it_within_bounds(
     ident = made.json["id"]
     seen = acme.get(f"{PATH}/{ident}").json
     assert (seen["state"], seen["reason"], seen["who"]) == ("planned", "the driver hangs", "")
-    assert any("maintenance is planned from" in line for line in ann.get(f"/api/v1/nodes/{node}/explain").json["recorded"])
+    explained = ann.get(f"/api/v1/nodes/{node}/explain").json
+    assert any("maintenance is planned from" in line for line in explained["recorded"])
     calendar = acme.get(f"{PATH}.ics")
     assert f"UID:{ident}@assay" in str(calendar.body)
 
