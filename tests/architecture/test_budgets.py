@@ -15,8 +15,8 @@ import pytest
 from tests.architecture.source_tree import SourceModule, count_body_lines, read_source_modules
 from tests.support.places import ROOT
 
-MAX_LINES = 151_354
-MAX_MODULES = 851
+MAX_LINES = 151_526
+MAX_MODULES = 853
 MAX_SCRAPS = 48
 MAX_SKIPPED_FORMATS = 3
 MAX_EMPTY_NAMES = 42

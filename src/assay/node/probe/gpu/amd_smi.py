@@ -66,8 +66,8 @@ def build_branch(answers: Mapping[str, ReadingTree]) -> ReadingTree:
     static = _list_gpus(answers["static"]["value"])
     if not static:
         return failed(f"amd-smi static named no GPU; it said {answers['static']['value'].strip()[:80]!r}")
-    told = {name: _list_gpus(leaf["value"]) if "value" in leaf else leaf for name, leaf in answers.items()}
-    devices = {_find(gpu, "bus", "bdf").lower(): _device(number, told) for number, gpu in static.items()}
+    answered = {name: _list_gpus(leaf["value"]) if "value" in leaf else leaf for name, leaf in answers.items()}
+    devices = {_find(gpu, "bus", "bdf").lower(): _device(number, answered) for number, gpu in static.items()}
     version = {_find(gpu, "driver", "version") for gpu in static.values()}
     driver = value(min(version)) if len(version) == 1 else failed(f"amd-smi names several drivers: {sorted(version)}")
     return {"source": value("amd-smi"), "driver": driver, "count": value(len(static)), "devices": devices}
@@ -84,10 +84,10 @@ def _list_gpus(text: str) -> Mapping[int, Any]:
     return {row["gpu"]: row for row in rows or [] if isinstance(row, dict) and isinstance(row.get("gpu"), int)}
 
 
-def _device(number: int, told: Mapping[str, Any]) -> ReadingTree:
+def _device(number: int, answered: Mapping[str, Any]) -> ReadingTree:
     def ask(place: tuple[str, ...], understand: Callable[[str, Any], ReadingTree]) -> ReadingTree:
         question, *path = place
-        answer = told[question]
+        answer = answered[question]
         if "failed" in answer:
             leaf: ReadingTree = answer
             return leaf
