@@ -25,9 +25,9 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def reboot_and_verify(home: Path, provoked_xid: int | None) -> tuple[list[str], set[str]]:
-    """Break the node, let it be rebooted and verified; return the states that it went through, and its faults."""
+    """Plant what a reboot mends, and let the node be verified; return its states and its faults."""
     assay(home, "reconcile", "--once")
-    assay(home, "lab", "inject", "gpu.xid", "--node", NODE, "--with", "gpu=0", "--with", "xid=62")
+    assay(home, "lab", "inject", "gpu.xid", "--node", NODE, "--with", "gpu=0", "--with", "xid=151")
     if provoked_xid:
         xid = f"xid={provoked_xid}"
         assay(home, "lab", "inject", "load.provokes", "--node", NODE, "--with", "gpu=2", "--with", xid)
