@@ -78,8 +78,8 @@ class SlurmArray:
         passed = [f"{name}={os.environ[name]}" for name in PASSED_VARIABLES if name in os.environ]
         remotes = write_shard_jobs(folder, [_with_ledger(shard, folder) for shard in shards])
         self._left = {remote.shard.number: remote for remote in remotes}
-        command = shlex.join(["env", *passed, sys.executable, "-m", "assay.validate.runs.remote_shard", str(folder)])
-        script = f'#!/bin/sh\nexec {command} "$SLURM_ARRAY_TASK_ID"\n'
+        command = shlex.join([sys.executable, "-m", "assay.validate.runs.remote_shard", str(folder)])
+        script = f'#!/bin/sh\nexport {shlex.join(passed)}\nexec {command} "$SLURM_ARRAY_TASK_ID"\n'
         self._job = slurm_jobs.submit_array(script, self._options(run.name, folder))
         tasks = format_count(len(shards), "task")
         self._notify(f"submitted Slurm job array {self._job}: {tasks}, at most {self._jobs} at once")
