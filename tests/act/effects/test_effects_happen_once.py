@@ -143,7 +143,7 @@ def _carry(home: Path, hang: str) -> subprocess.Popen[str]:
 
 
 def _until(come) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while not come():
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.02)

@@ -63,7 +63,7 @@ LINES = [
     (
         "decision",
         {**DECISION, "to": "triage", "timing": "record", "remedy": "wait", "blockers": ["job 17"]},
-        "does not get its settings yet, waits for job 17: certified",
+        "is not changed yet, waits for job 17: certified",
     ),
     ("transition", {"from": "triage", "to": "debug", "decision": ID}, "triage → debug: certified by bob: reseated"),
     ("decision.withdrawn", {"decision": ID, "reason": "its cause is gone"}, "no longer waits: its cause is gone"),

@@ -6,7 +6,7 @@ closes nothing. Orders that would change something are refused where assay only 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -217,7 +217,7 @@ def list_fleet_waits(fleet: Fleet, states: Iterable[NodeState]) -> list[TrustWai
     policy, trust = fleet.policy, fleet.trust
     known = [state for state in states if state.node in fleet.nodes and state.state in policy.states]
     waits = (wait for state in known for wait in list_trust_waits(policy, trust, state))
-    return [replace(wait, undo=_describe_undo(wait.actions)) for wait in waits]
+    return [replace(wait, undo=_describe_undo(wait)) for wait in waits]
 
 
 def find_wait(waits: Iterable[TrustWait], ident: str) -> TrustWait:
@@ -250,15 +250,16 @@ def answer_wait(
     return OperatorOrder(wait.node, text, entry.make_entry(ident, operator.at, wait.node))
 
 
-def _describe_undo(actions: Collection[str]) -> str:
-    """Return what undoes these actions, for people."""
+def _describe_undo(wait: TrustWait) -> str:
+    """Return what undoes what would be done, for people."""
     from assay.act.actions.action import ACTION_NAMES, load_action  # loads what talks to BMCs
 
-    undo = {action: load_action(action).undone_by for action in actions if action in ACTION_NAMES}
+    undo = {action: load_action(action).undone_by for action in wait.actions if action in ACTION_NAMES}
     texts = [f"{action} is undone by {by}" if by else f"nothing undoes {action}" for action, by in undo.items()]
     if "drain-now" in undo:
         texts.append("jobs that drain-now ends do not come back")
-    return ", ".join(texts) or "it changes nothing outside"
+    begins = "the order begins then, as it was given"
+    return ", ".join(texts) or (begins if wait.kind == "order" else "it changes nothing outside")
 
 
 def hold_node(
@@ -383,6 +384,10 @@ def refuse_impossible_move(fleet: Fleet, operator: OperatorIdentity, state: Node
         raise AssayError(
             f"{state.node}: its spec {spec.name} declares no wipe", fix=f"add `wipe` to specs/nodes/{spec.name}"
         )
+    if WIPE in entry and "dossier" not in entry:
+        from assay.act.actions.action import require_effect  # loads what talks to BMCs
+
+        require_effect(fleet, state.node, "wipe", "its local drives would be erased")
     if "zap" in entry and (refusal := find_refused_settings(fleet).get(state.node)):
         raise AssayError(refusal, fix="write your own value: `assay check` lists what stands in for it")
 

@@ -18,7 +18,7 @@ from assay.cli.name_check import require_known
 from assay.cli.operator_orders import Reason, Who, Within, identify_operator, parse_within
 from assay.cli.options import FleetDir, OutputFormat, complete_racks, nodes_argument
 from assay.cli.workspace import Workspace
-from assay.decide.state.operation_record import OPERATIONS
+from assay.decide.state.operation_record import ENDED, OPERATIONS
 from assay.ledger.ledger_reader import read_projection
 from assay.model.errors import AssayError
 from assay.model.facts import fact
@@ -119,8 +119,12 @@ def start(
         ends_at=until,
     )
     orders = OperationOrders(workspace.fleet, workspace.ledger, operator)
+    before = read_projection(workspace.ledger, OPERATIONS).operations
     record, _ = orders.begin([known[name] for name in names], wish)
-    print_answer(record, form, _format(record))
+    after = read_projection(workspace.ledger, OPERATIONS).operations
+    ended = [after[ident] for ident in before if before[ident].state not in ENDED and after[ident].state in ENDED]
+    replaced = [f"it takes the place of {each.operation} {each.id}, which had not begun" for each in ended]
+    print_answer(record, form, [*_format(record), *replaced])
 
 
 zap_app = typer.Typer(add_completion=False)

@@ -290,7 +290,7 @@ def describe_decision(decision: DecisionEntry) -> str:
         case "record", "cordon":
             return f"closes the node{'' if any(cause.kind == STATE_CAUSE for cause in decision.causes) else ' again'}"
         case "record", "wait" if decision.from_state == decision.to_state:
-            return f"does not get its settings yet{waits}"
+            return f"is not changed yet{waits}"
         case "record", "wait":
             return f"does not go to {decision.to_state} yet"
         case "record", remedy:
