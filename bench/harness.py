@@ -35,7 +35,7 @@ PYTEST = [str(BIN / "pytest"), *QUICK, "-p", "no:hypothesispytest"]
 """hypothesis is for this repository's own tests only, and takes a second to start."""
 ALONE = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """Both sides load no plugin that they do not name."""
-SUITES = [str(BIN / "pytest"), *QUICK, "-p", "assay.validate.plugin", "suites"]
+SUITES = [str(BIN / "pytest"), *QUICK, "-o", "required_plugins=", "-p", "assay.validate.plugin", "suites"]
 PLAIN = [str(BIN / "pytest"), *QUICK, "--tb=line", "plain"]
 ENDED = (0, 1)
 TIMES = 2
