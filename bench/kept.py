@@ -13,8 +13,9 @@ KEPT = Path(__file__).with_name("figures.tsv")
 COLUMNS = ("what", "figure", "unit", "spread", "load", "bound")
 
 
-def read_kept(file: Path = KEPT) -> dict[str, dict[str, str]]:
+def read_kept(file: Path | None = None) -> dict[str, dict[str, str]]:
     """Return the kept rows by what was measured; none where there is no such file."""
+    file = file or KEPT
     if not file.exists():
         return {}
     with file.open(encoding="utf-8", newline="") as text:
@@ -26,8 +27,9 @@ def compare(taken: Sequence[Measurement], kept: dict[str, dict[str, str]]) -> li
     return [replace(one, former=float(kept[one.what]["figure"]) if one.what in kept else None) for one in taken]
 
 
-def keep(taken: Sequence[Measurement], file: Path = KEPT) -> None:
+def keep(taken: Sequence[Measurement], file: Path | None = None) -> None:
     """Write these figures over the kept ones. What was not measured stays."""
+    file = file or KEPT
     rows = read_kept(file)
     for one in taken:
         bound = f"{one.side} {one.bound:g}"

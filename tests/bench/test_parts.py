@@ -28,10 +28,11 @@ def _break_off(folder: Path) -> Iterator[Measurement]:
 
 
 @pytest.fixture(autouse=True)
-def _two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def _two_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = {"broken": _break_off, "whole": _measure_one}
     for module in ("bench.part_run", "bench.__main__"):
         monkeypatch.setattr(f"{module}.PARTS", made)
+    monkeypatch.setattr("bench.kept.KEPT", tmp_path / "figures.tsv")
 
 
 def test_a_part_that_breaks_off_keeps_what_it_measured(capsys: pytest.CaptureFixture[str]) -> None:
