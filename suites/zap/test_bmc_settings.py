@@ -53,6 +53,32 @@ def test_bmc_accounts(bmc, spec):
     assert not wrong, "; ".join(wrong)
 
 
+@pytest.mark.fault("host.config.drift")
+def test_ipmi_over_lan(bmc, spec):
+    """Compare whether the BMC answers IPMI over its network with the spec: IPMI hands out hashes of its passwords."""
+    settings, wanted = bmc.settings, spec.bmc.ipmi_lan
+    seen = wanted if wanted is None else settings.ipmi_lan
+    assert seen == wanted, f"bmc.ipmi_lan is {_word(seen)}, expected {_word(wanted)}"
+
+
+@pytest.mark.fault("bmc.first-password")
+def test_no_first_password(bmc):
+    """Find open accounts with the password that the BMC was shipped with. No login is tried."""
+    users = bmc.settings.factory_passwords
+    assert not users, f"still with the password that it was shipped with: {_names(users)}"
+
+
+@pytest.mark.fault("bmc.certificate")
+def test_bmc_certificate(node, bmc):
+    """Check that the BMC shows the declared certificate, for two weeks yet, over TLS 1.2 or newer."""
+    refused = node.refused_certificate
+    assert not refused, f"another service may stand in the BMC's place: {refused}"
+    certificate = bmc.certificate
+    assert certificate.tls in ("TLSv1.2", "TLSv1.3"), f"the BMC speaks {certificate.tls}, expected TLS 1.2 or newer"
+    left = certificate.days_left
+    assert left >= 14, f"the certificate is valid for {left} more days, expected 14: renew it"
+
+
 def _compare_account(name, seen, wanted):
     """Return what differs in one account."""
     if seen.role != wanted.role:

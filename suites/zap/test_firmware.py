@@ -44,3 +44,10 @@ def test_parts_of_a_kind_run_one_firmware(bmc):
         kinds.setdefault(bmc.firmware_kind[part], set()).add(bmc.firmware[part])
     mixed = [f"{kind}… runs {' and '.join(sorted(found))}" for kind, found in kinds.items() if len(found) > 1]
     assert not mixed, "; ".join(mixed)
+
+
+@pytest.mark.fault("firmware.unverified")
+def test_firmware_is_its_makers(bmc):
+    """Find components that could not prove by their certificate (SPDM) whose firmware they run, where the BMC asks."""
+    failed = [name for name in bmc.integrity if bmc.integrity[name] != "Success"]
+    assert not failed, f"not proved to be its maker's firmware: {', '.join(failed)}"

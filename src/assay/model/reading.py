@@ -18,6 +18,8 @@ ReadingTree = dict[str, Any]
 
 LOST = "is lost"
 """What drivers and their tools say of a part that no longer answers, in the reason of a failed reading."""
+CERTIFICATE_REFUSED = "its certificate"
+"""How the reason begins where a BMC does not prove that it is the declared one."""
 PROBE_AREAS = (
     "host",
     "gpu",

@@ -237,6 +237,7 @@ BMC_FACTS: Facts = {
     "power_restore": _bmc_fact("power_restore", _fact(str, "bmc", "settings", "power_restore")),
     "ntp": _bmc_fact("ntp", _ntp),
     "syslog": _bmc_fact("syslog", _syslog),
+    "ipmi_lan": _bmc_fact("ipmi_lan", lambda seen: seen.read("bmc", "settings", "ipmi_lan").value),
 }
 
 

@@ -139,6 +139,7 @@ def test_only_what_a_spec_gives_is_declared():
             "ntp": {"enabled": False},
             "syslog": SYSLOG,
             "accounts": {"complete": True},
+            "ipmi_lan": False,
         }
     }
     assert set(SETTING_ROLES) - set(list_declared_settings(read_spec(**bmc))) == {"bios", "boot.mode", "boot.first"}

@@ -19,6 +19,18 @@ from assay.model.specs.node.declared_settings import SettingMismatch, format_rea
 ABSENT = "absent"
 ADMINISTRATOR = "Administrator"
 HTTP_NOT_ALLOWED = 405
+FACTORY_LOGINS = frozenset(
+    {
+        ("root", "calvin"),  # Dell iDRAC
+        ("ADMIN", "ADMIN"),  # Supermicro
+        ("root", "0penBmc"),  # OpenBMC, NVIDIA BlueField BMC
+        ("USERID", "PASSW0RD"),  # Lenovo XCC
+        ("admin", "admin"),  # AMI MegaRAC, NVIDIA DGX
+        ("admin", "password"),  # Gigabyte
+        ("Administrator", "Admin@9000"),  # Huawei iBMC, xFusion
+    }
+)
+"""The logins that vendors' manuals print. assay compares its own with them, and tries none of them."""
 _PROPERTIES = {"role": "RoleId", "enabled": "Enabled", "locked": "Locked"}
 
 
@@ -38,6 +50,19 @@ def read_accounts(bmc: RedfishSession) -> ReadingTree:
         }
         for account in list_accounts(bmc)
     }
+
+
+def find_factory_passwords(bmc: RedfishSession) -> list[str]:
+    """Return the open accounts with their first password: by the BMC's word, or since assay logs in with a known one.
+
+    No login is tried for it: a wrong one could lock an account.
+    """
+    return sorted(
+        str(account["UserName"])
+        for account in list_accounts(bmc)
+        if account.get("Enabled") is not False
+        and (account.get("PasswordChangeRequired") is True or bmc.is_own_login(account["UserName"], FACTORY_LOGINS))
+    )
 
 
 def name_account(user: str, part: str = "") -> str:

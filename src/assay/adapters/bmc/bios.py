@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from assay.adapters.bmc.accounts import read_accounts
+from assay.adapters.bmc.accounts import find_factory_passwords, read_accounts
 from assay.adapters.bmc.errors import BmcResourceMissing
 from assay.adapters.bmc.resource import read_branch, read_by_id, read_property
 from assay.adapters.bmc.session import RedfishSession, Resource
@@ -103,12 +103,21 @@ def _secure_boot(bmc: RedfishSession, system: Resource) -> dict[str, Any]:
 def read_bmc_settings(
     bmc: RedfishSession, system: Callable[[], Resource], manager: Callable[[], Resource]
 ) -> ReadingTree:
-    """Return the settings by their names in a node spec's `bmc`. Each branch fails alone."""
+    """Return the settings by their names in a node spec's `bmc`. Each branch fails alone.
+
+    `factory_passwords` are the open accounts whose password is still the one that the BMC was shipped with.
+    """
+
+    def protocols() -> Resource:
+        return bmc.follow(manager(), "NetworkProtocol")
+
     return {
         "power_restore": read_branch(lambda: read_property(system(), POWER_RESTORE)),
-        "ntp": read_branch(lambda: _read_ntp(bmc.follow(manager(), "NetworkProtocol"))),
+        "ntp": read_branch(lambda: _read_ntp(protocols())),
         "syslog": read_branch(lambda: value(sorted(map(name_log_server, list_syslog_subscriptions(bmc))))),
+        "ipmi_lan": read_branch(lambda: read_property(protocols(), "IPMI", "ProtocolEnabled")),
         "accounts": read_branch(lambda: read_accounts(bmc)),
+        "factory_passwords": read_branch(lambda: value(find_factory_passwords(bmc))),
     }
 
 

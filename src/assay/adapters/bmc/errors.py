@@ -10,6 +10,7 @@ from redfish.rest.v1 import JsonDecodingError, RestResponse
 
 from assay.adapters.bmc.tls import CertificateNotPinned
 from assay.model.errors import AssayError
+from assay.model.reading import CERTIFICATE_REFUSED
 from assay.model.text.safe_text import redact
 
 
@@ -60,9 +61,9 @@ def describe_request_error(error: BaseException, limit_s: float, authority: str,
     chain = list(_causes(error))
     for cause in chain:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate is not accepted by {authority}: {cause.verify_message}"
+            return f"{CERTIFICATE_REFUSED} is not accepted by {authority}: {cause.verify_message}"
         if isinstance(cause, CertificateNotPinned):
-            return f"its certificate is not the one that {authority} pins: it shows {cause.shown}"
+            return f"{CERTIFICATE_REFUSED} is not the one that {authority} pins: it shows {cause.shown}"
     if late or any(isinstance(cause, requests.Timeout | TimeoutError) for cause in chain):
         return f"no answer within {limit_s:g} s"
     for cause in chain:

@@ -112,6 +112,8 @@ class _BmcReader:
             "boot": lambda: read_boot(bmc, system()),
             "settings": lambda: read_bmc_settings(bmc, system, self.manager),
             "chassis": self._chassis,
+            "certificate": self._certificate,
+            "integrity": self._integrity,
             "task": self._tasks,
         }
 
@@ -208,6 +210,18 @@ class _BmcReader:
                 if older in chassis and not (kind in kinds and newer in list_schemas(self.bmc, chassis, part.LINKS)):
                     sensors += list_unlisted(part(self.bmc, chassis, older).older_sensors(), sensors)
         return sensors
+
+    def _certificate(self) -> ReadingTree:
+        self.system()  # a BMC that answers nothing has shown its certificate, and is silent all the same
+        return self.bmc.read_certificate(self.now())
+
+    def _integrity(self) -> ReadingTree:
+        """Return component → Success or Failed: whether it proved by its certificate (SPDM) whose firmware it runs."""
+        reports = self.bmc.members(self.bmc.follow(self.bmc.root, "ComponentIntegrity", 1))
+        path = ("SPDM", "IdentityAuthentication", "ResponderAuthentication", "VerificationStatus")
+        verified = {str(report.get("Id")): read_property(report, *path) for report in reports}
+        said = {name: reading for name, reading in verified.items() if "unsupported" not in reading}
+        return said or unsupported("the BMC says of no component whether it verified it")
 
     def _tasks(self) -> ReadingTree:
         service = self.bmc.follow(self.bmc.root, "Tasks", 2, 1)

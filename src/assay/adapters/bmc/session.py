@@ -10,9 +10,10 @@ import contextlib
 import ssl
 import threading
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from assay.adapters.bmc.tls import CertificateTrust, DeadlineHttpAdapter, format
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
 from assay.model.node import Node
+from assay.model.reading import CERTIFICATE_REFUSED, ReadingTree, value
 
 Resource = dict[str, Any]
 """The JSON object of one Redfish resource."""
@@ -46,6 +48,7 @@ CLOSING_S = 5.0
 _MAX_PAGES = 100
 _ROOT = "/redfish/v1/"
 _SESSIONS = "/redfish/v1/SessionService/Sessions"
+DAY_S = 86400
 BUSY_TIMES, BUSY_S = 4, 30.0
 """So often and so long is a BMC waited for that says when it takes requests again."""
 RENEWED_FIX = "if a flash or a person renewed it, read its SHA-256 at the BMC itself, and declare it as bmc_fingerprint"
@@ -180,6 +183,18 @@ class RedfishSession:
         """Return whether this session logs in as a user."""
         return user == self._credentials.user
 
+    def is_own_login(self, user: object, logins: Collection[tuple[str, str]]) -> bool:
+        """Return whether this session logs in as a user, and with one of these logins."""
+        return self.is_own_user(user) and (self._credentials.user, self._credentials.password) in logins
+
+    def read_certificate(self, now: datetime) -> ReadingTree:
+        """Return how the newest connection is protected: what vouches for the certificate, and for how long."""
+        from cryptography.x509 import load_der_x509_certificate
+
+        version, shown = self._connection.shown
+        left_s = (load_der_x509_certificate(shown).not_valid_after_utc - now).total_seconds()
+        return {"known_by": value(self._authority), "tls": value(version), "days_left": value(int(left_s // DAY_S))}
+
     def has_feature(self, feature: str) -> bool:
         """Return whether the service root announces a feature of the protocol, such as `FilterQuery`."""
         return bool((self.root.get("ProtocolFeaturesSupported") or {}).get(feature))
@@ -296,7 +311,7 @@ class RedfishSession:
         self.time.note_silence()
         limit_s = self.time.name_limit(limit_s)
         problem = describe_request_error(error, limit_s, self._authority, late=late)
-        if problem.startswith("its certificate"):
+        if problem.startswith(CERTIFICATE_REFUSED):
             return BmcUntrusted(problem, where=self.where, fix=RENEWED_FIX)
         return (BmcAnswerLost if self._connection.has_sent else BmcUnreachable)(problem, where=self.where)
 

@@ -52,6 +52,10 @@ def compare_bmc_settings(wanted: BmcSpec, tree: Any) -> list[SettingMismatch]:
     if wanted.power_restore and (seen := format_reading(tree, "power_restore")) != wanted.power_restore:
         mismatches.append(SettingMismatch("bmc.power_restore", wanted.power_restore, seen))
     mismatches += _compare_ntp(wanted.ntp, tree)
+    if wanted.ipmi_lan is not None:
+        text, seen = str(wanted.ipmi_lan).lower(), format_reading(tree, "ipmi_lan")
+        lacks = seen.startswith("(unsupported") and not wanted.ipmi_lan  # a BMC without IPMI over LAN has it off
+        mismatches += [] if lacks or seen == text else [SettingMismatch("bmc.ipmi_lan", text, seen)]
     if wanted.syslog is not None:
         servers = [server.text for server in wanted.syslog]
         mismatches += _compare_names("bmc.syslog", servers, format_reading(tree, "syslog"))
@@ -93,6 +97,9 @@ def change_bmc_settings(
         change_accounts(bmc, wanted.accounts, names, passwords)
     if "bmc.power_restore" in names:
         patch_resource(bmc, bmc.system()["@odata.id"], {POWER_RESTORE: wanted.power_restore})
+    if "bmc.ipmi_lan" in names:
+        protocols = bmc.follow(find_manager(bmc, bmc.system()), "NetworkProtocol")
+        patch_resource(bmc, protocols["@odata.id"], {"IPMI": {"ProtocolEnabled": wanted.ipmi_lan}})
     if names & {"bmc.ntp.enabled", "bmc.ntp.servers"}:
         _change_ntp(bmc, wanted.ntp, names)
 

@@ -159,6 +159,8 @@ class DeadlineHttpAdapter(HTTPAdapter):
         self._limits: dict[int, float] = {}
         self.own_address = ""
         """This machine's address on the newest connection."""
+        self.shown: tuple[str, bytes] = ("", b"")
+        """The version of TLS on the newest connection, and the certificate that the service showed (DER)."""
         super().__init__(pool_connections=1, pool_maxsize=at_once, max_retries=0)
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
@@ -193,6 +195,8 @@ class DeadlineHttpAdapter(HTTPAdapter):
     def _record_use(self, used: socket.socket) -> None:
         self._sockets[get_ident()] = used
         self.own_address = str(used.getsockname()[0])
+        if isinstance(used, ssl.SSLSocket):
+            self.shown = (used.version() or "", used.getpeercert(binary_form=True) or b"")
 
     @contextlib.contextmanager
     def cut_after(self, seconds: float) -> Iterator[Event]:

@@ -51,6 +51,7 @@ TASKS = f"{TASK_SERVICE}/Tasks"
 MONITORS = f"{REDFISH_ROOT}{TASK_SERVICE}/TaskMonitors"
 UPDATE_SERVICE = "/UpdateService"
 INVENTORY = f"{UPDATE_SERVICE}/FirmwareInventory"
+INTEGRITY = "/ComponentIntegrity"
 SIMPLE_UPDATE = f"{REDFISH_ROOT}{UPDATE_SERVICE}/Actions/UpdateService.SimpleUpdate"
 PENDING = "_Pending"
 PUSH = f"{REDFISH_ROOT}{UPDATE_SERVICE}/update-multipart"
@@ -209,6 +210,24 @@ def _without_failure(state: VirtualNodeState, name: str | None) -> VirtualNodeSt
 def is_task_running(task: UpdateTask) -> bool:
     """Return whether an update task is still running."""
     return bool(task.get("state", "Running") == "Running")
+
+
+def component_integrity(view: ResourceView, ident: str) -> Resource:
+    """Whether a component proved by its certificate whose firmware it runs."""
+    if ident not in view.state["firmware"]:
+        raise LookupError(ident)
+    status = "Failed" if ident in view.state["box"].get("unverified", ()) else "Success"
+    return make_resource(
+        "ComponentIntegrity",
+        "1_2_1",
+        ident,
+        f"Integrity of {ident}",
+        ComponentIntegrityEnabled=True,
+        ComponentIntegrityType="SPDM",
+        ComponentIntegrityTypeVersion="1.1.0",
+        TargetComponentURI=f"{REDFISH_ROOT}{INVENTORY}/{ident}",
+        SPDM={"IdentityAuthentication": {"ResponderAuthentication": {"VerificationStatus": status}}},
+    )
 
 
 def task_service(view: ResourceView) -> Resource:

@@ -55,20 +55,29 @@ WRITABLE = {"UserName", "Password", "RoleId", "Enabled", "Locked"}
 
 
 async def patch_network_protocol(call: BmcRequest) -> Response:
-    """PATCH the network protocols: only NTP can be set. With `fails.settings`, the BMC takes it and forgets it."""
+    """PATCH the network protocols: NTP and IPMI can be set. With `fails.settings`, the BMC takes it and forgets it."""
     here = network_protocol(call.view)
     plain = await call.read_parameters(set(here))
-    if frozen := next((name for name in plain if name != "NTP"), None):
+    if frozen := next((name for name in plain if name not in ("NTP", "IPMI")), None):
         raise not_writable(frozen)
-    ntp = _read_ntp(plain.get("NTP"), here["NTP"]["NTPServers"])
+    ntp = _read_ntp(plain["NTP"], here["NTP"]["NTPServers"]) if "NTP" in plain else {}
+    ipmi = {"ipmi": _read_ipmi(plain["IPMI"])} if "IPMI" in plain else {}
 
     def edit(state: VirtualNodeState, _: datetime) -> VirtualNodeState:
         if state["fails"].get("settings"):
             return state
-        return {**state, "box": {**state["box"], "ntp": {**state["box"]["ntp"], **ntp}}}
+        return {**state, "box": {**state["box"], **ipmi, "ntp": {**state["box"]["ntp"], **ntp}}}
 
     view = replace(call.view, state=await call.bmc.change(edit))
     return resource_answer({"@odata.id": REDFISH_ROOT + NETWORK_PROTOCOL, **network_protocol(view)})
+
+
+def _read_ipmi(sent: Any) -> bool:
+    if not isinstance(sent, dict) or set(sent) != {"ProtocolEnabled"}:
+        raise malformed_body("IPMI must be an object with ProtocolEnabled")
+    if not isinstance(sent["ProtocolEnabled"], bool):
+        raise _wrong_type("IPMI/ProtocolEnabled", sent["ProtocolEnabled"])
+    return sent["ProtocolEnabled"]
 
 
 def _read_ntp(sent: Any, servers: list[str | None]) -> dict[str, Any]:

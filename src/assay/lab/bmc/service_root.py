@@ -26,6 +26,7 @@ METADATA_PATH = f"{REDFISH_ROOT}/$metadata"
 # fmt: off
 SCHEMAS = (
     "AccountService", "ActionInfo", "Bios", "BootOption", "BootOptionCollection", "Chassis", "ChassisCollection",
+    "ComponentIntegrity", "ComponentIntegrityCollection",
     "ComputerSystem", "ComputerSystemCollection", "EnvironmentMetrics", "Event", "EventDestination",
     "EventDestinationCollection", "EventService", "Fan", "FanCollection", "LeakDetection", "LeakDetector",
     "LeakDetectorCollection", "LogEntry", "LogEntryCollection", "LogService", "LogServiceCollection", "Manager",
@@ -90,6 +91,7 @@ def service_root(view: ResourceView) -> Resource:
         Chassis=resource_link("/Chassis"),
         Managers=resource_link("/Managers"),
         UpdateService=resource_link("/UpdateService"),
+        **without_lacking(view, ComponentIntegrity=resource_link(firmware_flash.INTEGRITY)),
         Tasks=resource_link("/TaskService"),
         **without_lacking(view, EventService=resource_link("/EventService")),
         SessionService=resource_link("/SessionService"),
@@ -150,6 +152,7 @@ BELOW_ROOT: dict[str, ResourceBuilder] = {
     firmware_flash.UPDATE_SERVICE: firmware_flash.update_service,
     firmware_flash.INVENTORY: firmware_flash.firmware_inventory,
     f"{firmware_flash.INVENTORY}/{{}}": firmware_flash.firmware,
+    f"{firmware_flash.INTEGRITY}/{{}}": firmware_flash.component_integrity,
     firmware_flash.TASK_SERVICE: firmware_flash.task_service,
     firmware_flash.TASKS: firmware_flash.tasks,
     f"{firmware_flash.TASKS}/{{}}": firmware_flash.task,
@@ -173,6 +176,7 @@ COLLECTIONS: dict[str, tuple[str, str, Callable[[ResourceView], Iterable[object]
     "/Chassis": ("Chassis", "Chassis", lambda _: ["Chassis_0"]),
     chassis.SUPPLIES: ("PowerSupply", "Power supplies", lambda view: _count(view.state, "psus")),
     chassis.FANS: ("Fan", "Fans", lambda view: _count(view.state, "fans")),
+    firmware_flash.INTEGRITY: ("ComponentIntegrity", "Component integrity", lambda view: view.state["firmware"]),
     services.SUBSCRIPTIONS: ("EventDestination", "Subscriptions", lambda view: view.state.get("subscriptions", {})),
     services.SESSIONS: ("Session", "Sessions", lambda view: view.logins.live_sessions()),
     services.ACCOUNTS: ("ManagerAccount", "Accounts", lambda view: view.logins.accounts),

@@ -89,6 +89,7 @@ def account(view: ResourceView, ident: str) -> Resource:
         RoleId=entry.role,
         Enabled=entry.enabled,
         Locked=entry.locked,
+        PasswordChangeRequired=entry.must_change,
         AccountTypes=["Redfish"],
         Links={"Role": resource_link(f"{ALL_ROLES}/{entry.role}")},
     )
@@ -254,7 +255,7 @@ def manager(view: ResourceView) -> Resource:
 
 
 def network_protocol(view: ResourceView) -> Resource:
-    """The network protocols of the BMC: HTTPS, and NTP as a client."""
+    """The network protocols of the BMC: HTTPS, IPMI over LAN, and NTP as a client."""
     ntp = view.state["box"]["ntp"]
     return make_resource(
         "ManagerNetworkProtocol",
@@ -268,6 +269,7 @@ def network_protocol(view: ResourceView) -> Resource:
         SSDP={"ProtocolEnabled": False},
         **without_lacking(
             view,
+            IPMI={"ProtocolEnabled": view.state["box"].get("ipmi", False), "Port": 623},
             NTP={
                 "ProtocolEnabled": ntp["enabled"],
                 "Port": 123,

@@ -128,6 +128,26 @@ def bmc_account(
     accounts[ident] = entry | accounts.get(ident, {}) | {"role": role, "locked": locked}
 
 
+def bmc_ipmi(state: VirtualNodeState, now: datetime, on: bool = True) -> None:
+    """IPMI over LAN switched on or off at the BMC."""
+    state["box"]["ipmi"] = on
+
+
+def bmc_first_password(state: VirtualNodeState, now: datetime, user: str) -> None:
+    """An account of the BMC that still has the password it was shipped with."""
+    known = next((account for account in state["accounts"].values() if account["user"] == user), None)
+    if known is None:
+        raise AssayError(f"the BMC has no account {user!r}", fix="plant bmc.account first")
+    known["must_change"] = True
+
+
+def firmware_unverified(state: VirtualNodeState, now: datetime, component: str) -> None:
+    """A component whose firmware is signed by nobody that the BMC trusts."""
+    if component not in state["firmware"]:
+        raise AssayError(f"no component {component!r}", fix=f"use one of {', '.join(state['firmware'])}")
+    state["box"].setdefault("unverified", []).append(component)
+
+
 def power_restore(
     state: VirtualNodeState, now: datetime, policy: Literal["AlwaysOn", "AlwaysOff", "LastState"] = "AlwaysOff"
 ) -> None:
@@ -144,6 +164,8 @@ BMC_FAULTS: Mapping[str, Callable[..., None]] = {
     "bios.changed": bios_changed,
     "bmc.account": bmc_account,
     "bmc.clock": bmc_clock,
+    "bmc.first-password": bmc_first_password,
+    "bmc.ipmi": bmc_ipmi,
     "bmc.lacks": bmc_lacks,
     "bmc.ntp": bmc_ntp,
     "bmc.syslog": bmc_syslog,
@@ -154,6 +176,7 @@ BMC_FAULTS: Mapping[str, Callable[..., None]] = {
     "dimm.unhealthy": dimm_unhealthy,
     "fan.failed": fan_failed,
     "fan.slow": fan_slow,
+    "firmware.unverified": firmware_unverified,
     "inlet.hot": inlet_hot,
     "power.cap": power_cap,
     "power.restore": power_restore,

@@ -152,6 +152,7 @@ def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
     | boot_options boot_order secure_boot boot_mode | boot settings |
     | boot_pending | boot_order, secure_boot and boot_mode from the next host reset on |
     | power_restore ntp | what happens when power comes back; NTP of the BMC: `{enabled, servers}` |
+    | ipmi unverified | whether the BMC answers IPMI over LAN; components whose firmware no check of its maker proved |
     | lacks | Redfish properties that this BMC does not have |
     | leaks | `[{state}]`: OK, Warning or Critical |
     | lid power_cap_w clock_s | the intrusion sensor; a power cap or None; error of the BMC's clock in seconds |
@@ -176,6 +177,8 @@ def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
         "boot_pending": {},
         "power_restore": spec.bmc.power_restore or "LastState",
         "ntp": {"enabled": spec.bmc.ntp.enabled is not False, "servers": list(spec.bmc.ntp.servers or ())},
+        "ipmi": bool(spec.bmc.ipmi_lan),
+        "unverified": [],
         "lacks": [],
         "leaks": [{"state": "OK"} for _ in range(spec.leak_detectors)],
         "lid": "Normal",

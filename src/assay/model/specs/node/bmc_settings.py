@@ -80,9 +80,11 @@ class BmcSpec(StrictModel):
 
     `power_restore`: what the node does when its power comes back (Redfish's PowerRestorePolicy). `ntp`: where the BMC
     gets its time. `syslog`: all servers that the BMC sends its log to by syslog. `accounts`: its local accounts.
+    `ipmi_lan`: whether the BMC answers IPMI over its network.
     """
 
     power_restore: Literal["AlwaysOn", "AlwaysOff", "LastState"] | None = None
     ntp: BmcNtpSpec = Field(default_factory=BmcNtpSpec)
     syslog: list[BmcSyslogSpec] | None = None
     accounts: BmcAccountsSpec = Field(default_factory=BmcAccountsSpec)
+    ipmi_lan: bool | None = None

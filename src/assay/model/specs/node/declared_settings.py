@@ -153,6 +153,7 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
     "bmc.ntp": SettingRole("bmc_settings", "bmc", "at_once"),
     "bmc.syslog": SettingRole("bmc_settings", "bmc", "at_once"),
     "bmc.accounts": SettingRole("bmc_settings", "bmc", "at_once"),
+    "bmc.ipmi_lan": SettingRole("bmc_settings", "bmc", "at_once"),
     # sysctl(8) writes a running kernel. A smaller pool of huge pages (hugetlbpage.rst) fails a job that counts on it.
     "host.sysctls": SettingRole("sysctls", "kernel", "at_once", idle_names=("vm.nr_hugepages",)),
     # Our own judgement: a module may claim devices that a job uses.
