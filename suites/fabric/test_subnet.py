@@ -34,6 +34,12 @@ def test_adapter_is_in_its_partitions(link):
     assert not wrong, f"{link.ports[0].place}: {', '.join(wrong)}"
 
 
+@pytest.mark.fault("ib.sm")
+def test_m_key_is_protected(link, fabric, measure):
+    """Compare the protect bits of the adapter's M_Key with the design: without them, a host may set other ports."""
+    measure("m_key_protect", link.ports[0].m_key_protect, at_least=fabric.m_key_protect, place=link.ports[0].place)
+
+
 @pytest.mark.fault("ib.switch.health")
 def test_switches_run_one_firmware(fabric):
     """Find switches whose firmware differs from the others."""

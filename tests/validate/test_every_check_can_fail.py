@@ -67,7 +67,7 @@ def test_the_fabric_checks_pass_on_the_recorded_discovery(pytester, tmp_path):
     assert {outcome.check for outcome in outcomes} == {check for check in CHECKS if check.startswith("suites/fabric/")}
     assert [outcome for outcome in outcomes if outcome.verdict != "pass"] == []
     links, switches, rails, fabrics = 20 * 8, 8 + 4, 8, 1
-    assert len(outcomes) == 8 * links + 5 * switches + 1 * rails + 6 * fabrics
+    assert len(outcomes) == 9 * links + 5 * switches + 1 * rails + 6 * fabrics
 
 
 def test_only_the_ends_of_a_swap_fail(pytester, tmp_path):

@@ -53,6 +53,8 @@ class PortFacts:
       the lanes, rx_power_dbm, tx_power_dbm and bias_ma.
     - `pkeys`: the P_Keys of the partition table, 16 bits each, the top bit for full members. None unless a tool read
       the whole table.
+    - `m_key_protect`: the protect bits of its M_Key: with 0, everybody may read the key, or there is none. None if
+      unread. The key itself is never kept.
     """
 
     port: PortId
@@ -66,6 +68,7 @@ class PortFacts:
     saturated: frozenset[str] = frozenset()
     pkeys: frozenset[int] | None = None
     fec_bins: tuple[int, ...] = ()
+    m_key_protect: int | None = None
 
     def module_number(self, name: str) -> float | None:
         """Return a number that the module reports, None if it was not read."""
@@ -98,7 +101,7 @@ def _merge(first: PortFacts, later: PortFacts) -> PortFacts:
     merged: dict[str, object] = {}
     for name in PortFacts.__slots__:
         old, new = getattr(first, name), getattr(later, name)
-        merged[name] = {**old, **new} if isinstance(new, Mapping) else new if new or old is None else old
+        merged[name] = {**old, **new} if isinstance(new, Mapping) else new if new or new == 0 or old is None else old
     merged["saturated"] = frozenset(first.saturated - later.counters.keys()) | later.saturated
     return PortFacts(**merged)  # type: ignore[arg-type]
 

@@ -57,6 +57,22 @@ def test_db_csv_tells_partitions_by_key_and_membership():
     assert facts[PortId(LEAF, 1)].pkeys is None
 
 
+def test_db_csv_tells_how_a_port_keeps_its_m_key_and_never_the_key():
+    header, bits = "NodeGuid,PortGuid,PortNum,LID,", {ADAPTERS[0]: 1, ADAPTERS[1]: 0}
+    text = DB_CSV.replace(f"START_PORTS\n{header}", f"START_PORTS\nMKey,MKeyProtBits,{header}")
+    ports = text[text.index("START_PORTS") : text.index("END_PORTS")]
+    rows = [
+        f"0x5ec2e7,{bits.get(PortId(row.split(',')[0], int(row.split(',')[2])), 'N/A')},{row}"
+        for row in ports.splitlines()[2:]
+    ]
+    found = ibdiagnet_csv.parse_db_csv(text.replace(ports, "\n".join([*ports.splitlines()[:2], *rows, ""])))
+    assert found.problems == ()
+    assert [found.facts[port].m_key_protect for port in ADAPTERS] == [1, 0, None]
+    assert "5ec2e7" not in repr(found)
+    closed, open_now = PortFacts(ADAPTERS[0], m_key_protect=1), PortFacts(ADAPTERS[0], m_key_protect=0)
+    assert merge_port_facts([closed, open_now, PortFacts(ADAPTERS[0])])[ADAPTERS[0]].m_key_protect == 0
+
+
 def test_a_key_of_sixteen_bits_has_its_membership_in_it():
     assert ibdiagnet_csv.parse_db_csv(DB_CSV.replace("1,0x0012,1", "1,0x8012,N/A")).facts[ADAPTERS[0]].pkeys == {
         0x7FFF,

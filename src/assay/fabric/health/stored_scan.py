@@ -214,13 +214,21 @@ class PortTelemetry(StrictModel):
     module: dict[str, Annotated[ModuleValue, Field(union_mode="left_to_right")]] = Field(default_factory=dict)
     pkeys: list[Pkey] | None = None
     fec_bins: list[Annotated[int, Field(ge=0)]] = Field(default=[], max_length=64)
+    m_key_protect: int | None = Field(default=None, ge=0, le=3)
 
     def to_port_facts(self) -> PortFacts:
         """Return the PortFacts that readers give."""
         pkeys = None if self.pkeys is None else frozenset(int(key, 16) for key in self.pkeys)
         here = PortId(self.guid, self.port)
         return PortFacts(
-            here, "", "", self.rate, self.counters, self.ber, self.module, pkeys=pkeys, fec_bins=tuple(self.fec_bins)
+            here,
+            rate=self.rate,
+            counters=self.counters,
+            ber=self.ber,
+            module=self.module,
+            pkeys=pkeys,
+            fec_bins=tuple(self.fec_bins),
+            m_key_protect=self.m_key_protect,
         )
 
 

@@ -301,7 +301,8 @@ def _port(row: Row) -> PortFacts | None:
     rate = ""
     if physical == "linkup":
         rate = rate_from_bits(read_number(row, "LinkWidthActv"), read_number(row, "LinkSpeedActv"))
-    return PortFacts(port, "disabled" if physical == "disabled" else state, physical, rate)
+    bits = read_number(row, "MKeyProtBits") if read_text(row, "MKeyProtBits") else None
+    return PortFacts(port, "disabled" if physical == "disabled" else state, physical, rate, m_key_protect=bits)
 
 
 def _link(row: Row) -> DiscoveredCable:

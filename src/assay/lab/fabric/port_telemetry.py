@@ -86,11 +86,15 @@ def _port_facts(port: PortId, cable: DiscoveredCable, planted: Mapping[str, Any]
         "tx_power_dbm": [1.4, 1.6, 1.5, 1.3],
         "bias_ma": [7.1, 7.0, 7.2, 7.1],
     }
-    overrides = {name: value for name, value in planted.items() if name not in ("counters", "ber", "pkeys", "fec_bins")}
+    overrides = {
+        name: value
+        for name, value in planted.items()
+        if name not in ("counters", "ber", "pkeys", "fec_bins", "m_key_protect")
+    }
     ber = planted.get("ber", {"symbol": 10.0 ** -(17 + chance % 3), "effective": 1e-16})
-    pkeys = {"pkeys": planted.get("pkeys", [DEFAULT_PARTITION])}
     bins = {"fec_bins": planted.get("fec_bins", [4_000_000_000, 1 + chance % 5000, 1 + chance % 7])}
-    return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | overrides} | pkeys | bins
+    kept = {"pkeys": planted.get("pkeys", [DEFAULT_PARTITION]), "m_key_protect": planted.get("m_key_protect", 1)}
+    return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | overrides} | kept | bins
 
 
 def _switch(guid: str) -> dict[str, Any]:

@@ -206,6 +206,7 @@ class FabricDesign(SpecDocument):
     - `hca_label` is the label at a node's port and may use `{rail}` or `{rail+1}`; or a list, rail 0 first. Ports
       `1/1` and `1/2` share a plug. `rate` is width and speed, `4xNDR`; with Ethernet, Gb/s: `400G`.
       `oversubscription` is a leaf's bandwidth down to nodes divided by its bandwidth up to spines, at least 1.
+    - `m_key_protect`: the least protect bits of each adapter's M_Key (1 to 3), without which a host may set ports.
     - `limits` apply to links, optics and switches. If there are `partitions`, adapters may be members of no other.
 
     `adapters`: the GUIDs of the adapters, one a rail, of nodes that the inventory does not have. `adapter_names`: what
@@ -245,6 +246,7 @@ class FabricDesign(SpecDocument):
     cables: list[ListedCable] = Field(default=[])
     limits: dict[str, MetricLimit] = Field(default={})
     partitions: list[FabricPartition] = Field(default=[])
+    m_key_protect: int | None = Field(default=None, ge=1, le=3)
     nvlink: NvlinkDomain | None = None
     discover: list[str] = Field(default=[])
     facts: dict[str, list[str]] = Field(default={})
