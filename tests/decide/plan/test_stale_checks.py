@@ -68,7 +68,7 @@ def test_a_check_is_not_to_be_run_again_where_a_node_lacks_what_it_needs(reposit
     catalogue = (repository.root / "specs/checks/checks.yaml").read_text()
     start = catalogue.index("  - id: suites/production/test_gpu.py::test_gpu_temperature")
     entry = catalogue[start : catalogue.index("  - id: ", start + 1)]
-    repository.edit("specs/checks/checks.yaml", entry, entry.replace("needs: [nvidia]", "needs: [amd]")).commit()
+    repository.edit("specs/checks/checks.yaml", entry, entry.replace("needs: [gpus]", "needs: [amd]")).commit()
     assert stale(repository.spec("gpu_temperature: {value: 85", "gpu_temperature: {value: 84")) == {}
 
 

@@ -31,6 +31,11 @@ MI300X: dict[str, Any] = {
     "extends": "server",
     "gpus": {"vendor": "amd", "model": "AMD Instinct MI300X", "pci": ["0000:05:00.0", "0000:26:00.0"]},
     "limits": {
+        "gpu_temperature": {"value": 95, "unit": "°C", "source": "amd-smi static --limit"},
+        "memory_temperature": {"value": 100, "unit": "°C", "source": "amd-smi static --limit"},
+        "ecc_uncorrected": {"value": 0, "unit": "count", "source": "Linux, gpu/amdgpu/ras.rst"},
+        "gpu_bad_pages": {"value": 64, "unit": "count", "source": "our own choice"},
+        "pcie_replays": {"value": 100, "unit": "count", "source": "our own choice"},
         "pcie_width": {"value": 16, "unit": "lanes", "source": "AMD Instinct MI300X data sheet"},
         "pcie_generation": {"value": 5, "unit": "generation", "source": "AMD Instinct MI300X data sheet"},
     },
@@ -98,7 +103,8 @@ def test_what_reads_a_part_is_due_where_the_part_is(fleet: Fleet) -> None:
     assert "test_gpu_is_on_the_bus" not in of_h100
     of_amd, without_bmc = list_due(fleet, "x1"), list_due(fleet, "x3")
     assert {"test_gpu_is_on_the_bus", "test_gpu_has_its_lanes", "test_telemetry_answers", "test_sysctls"} <= of_amd
-    assert of_amd.isdisjoint({"test_gpu_temperature", "test_gpu_burn", "test_drive_answers", "test_fans_turn"})
+    assert {"test_gpu_temperature", "test_bad_pages"} <= of_amd, "amd-smi tells these"
+    assert of_amd.isdisjoint({"test_nvlinks_are_up", "test_gpu_burn", "test_drive_answers", "test_fans_turn"})
     assert {"test_gpu_temperature", "test_serial_is_the_inventorys", "test_telemetry_answers"} <= without_bmc
     assert of_h100 - list_due(fleet, "x2") > {"test_link_counts_few_errors", "test_hca_link"}
     assert {check for check in of_h100 - list_due(fleet, "x4") if "nvlink" in check} == {
