@@ -214,7 +214,7 @@ def test_a_site_whose_gpus_are_amds_is_told_of_no_tool_of_nvidia(root: Path) -> 
     spec = (root / "specs/node.yaml").read_text().replace('driver: "570"\n', "")
     write_spec(root, "node.yaml", spec.replace("model: H100", "vendor: amd, model: AMD Instinct MI300X"))
     on_nodes = {name for name, need in ask(root)[1].items() if need["where"] == "the nodes"}
-    assert on_nodes == {"python3", "fio", "stress-ng", "stressapptest", "nvme", "smartctl"}
+    assert on_nodes == {"python3", "amd-smi", "rocm-smi", "fio", "stress-ng", "stressapptest", "nvme", "smartctl"}
 
 
 def holds_part(rule: NeedRule, part: str) -> bool:

@@ -82,5 +82,6 @@ def test_any_other_line_does_not(line):
 
 
 def test_harmless_lines_are_left_out():
-    assert PIECES.holds_only_dmesg(f"{STAMPED[0]}\n{STAMPED[9]}\n\n{STAMPED[4]}\n".encode())
-    assert PIECES.unusual_lines == [0, len(STAMPED[0]) + len(STAMPED[9]) + 3]
+    piece = f"{STAMPED[0]}\n{STAMPED[9]}\n\n{STAMPED[4]}\n".encode()
+    assert PIECES.holds_only_dmesg(piece)
+    assert PIECES.find_unusual_lines(piece) == [0, len(STAMPED[0]) + len(STAMPED[9]) + 3]

@@ -61,6 +61,16 @@ ANY_WORDS = {
     "host.task.hung": [*("python3:1"[:end] for end in range(1, 10) if end != 8)],
     "nvme.timeout": ["I/O 8", "I/O 8 Q", "I/O 8 QI", "I/O 8 QID", "I/O 8 QID 4"],
     "nic.link.flap": ["eth0: NI", "eth0: NIC"],
+    "gpu.ras.uncorrected": [
+        *("socket"[:end] for end in range(2, 7)),
+        *(f"socket: 0{more}" for more in ("", ", d", ", di", ", die", ", die: 0")),
+    ],
+    "gpu.ras.deferred": [
+        *("{", *("{3}socket"[:end] for end in range(5, 10))),
+        *(f"{{3}}socket: 2{more}" for more in (", d", ", di", ", die")),
+    ],
+    "gpu.queue.stuck": ["kfd", "am"],
+    "gpu.firmware": ["[amdgpu]]", "*", *("*ERROR*"[:end] for end in range(3, 8))],
 }
 """Where any words may stand in a message: most lines that end so are whole."""
 WHOLE = [
