@@ -220,8 +220,8 @@ class _BmcReader:
         reports = self.bmc.members(self.bmc.follow(self.bmc.root, "ComponentIntegrity", 1))
         path = ("SPDM", "IdentityAuthentication", "ResponderAuthentication", "VerificationStatus")
         verified = {str(report.get("Id")): read_property(report, *path) for report in reports}
-        said = {name: reading for name, reading in verified.items() if "unsupported" not in reading}
-        return said or unsupported("the BMC says of no component whether it verified it")
+        judged = {name: reading for name, reading in verified.items() if "unsupported" not in reading}
+        return judged or unsupported("the BMC says of no component whether it verified it")
 
     def _tasks(self) -> ReadingTree:
         service = self.bmc.follow(self.bmc.root, "Tasks", 2, 1)
