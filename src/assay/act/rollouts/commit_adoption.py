@@ -368,7 +368,8 @@ def _make_superseded_entry(
         return
     moved = {name for group in groups for name in group.nodes} & active.unproven
     rest = len(active.unproven) - len(moved)
-    parts = [f"{format_count(len(moved), 'node')} of it go on in rollout {shorten_id(rollout)}"] if moved else []
+    go = "goes" if len(moved) == 1 else "go"
+    parts = [f"{format_count(len(moved), 'node')} of it {go} on in rollout {shorten_id(rollout)}"] if moved else []
     parts += [f"{format_count(rest, 'node')} need nothing more"] if rest else []
     reason = f"commit {context.fleet.commit[:12]}: {', '.join(parts) or 'every node of it was proven'}"
     ended = RolloutSupersededEntry(active.id, rollout if groups else "", reason)

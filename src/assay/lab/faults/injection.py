@@ -102,11 +102,14 @@ def inject_fault(world: LabWorld, fault: str, node: str, arguments: Mapping[str,
     if node not in world.nodes():
         raise AssayError(f"no node {node!r} in the lab", fix="`assay lab status` lists the nodes")
     plant = FAULTS[fault]
-    known = [*signature(plant).parameters][2:]
+    parameters = [*signature(plant).parameters.values()][2:]
+    known = [parameter.name for parameter in parameters]
     if unknown := set(arguments) - set(known):
         raise AssayError(
             f"{fault} takes no {', '.join(sorted(unknown))}", fix=f"it takes: {', '.join(known) or 'nothing'}"
         )
+    if missing := [each.name for each in parameters if each.default is each.empty and each.name not in arguments]:
+        raise AssayError(f"{fault} needs {', '.join(missing)}", fix=" ".join(f"--with {name}=…" for name in missing))
     try:
         if fault in WORLD_FAULTS:
             plant(world, node, **arguments)
@@ -116,4 +119,5 @@ def inject_fault(world: LabWorld, fault: str, node: str, arguments: Mapping[str,
     except (IndexError, StopIteration) as error:
         raise AssayError(f"{fault}: {node} has no such part", fix="its spec says how many it has") from error
     except (TypeError, AttributeError) as error:
-        raise AssayError(f"{fault} on {node}: {error}", fix=f"it takes: {', '.join(known)}") from error
+        values = ", ".join(f"{name}={value}" for name, value in arguments.items())
+        raise AssayError(f"{fault} makes no sense with {values}", fix="parts are numbers, from 0") from error
