@@ -165,7 +165,7 @@ def cancel(
 ) -> None:
     """Take an operation back on every node where it has not begun.
 
-    Exit codes: 0 taken back; 2 it has begun everywhere, or has ended.
+    Exit codes: 0 taken back, or was before; 2 it has begun everywhere, or has ended otherwise.
     """
     workspace = Workspace(fleet.resolve())
     orders = OperationOrders(workspace.fleet, workspace.ledger, identify_operator(workspace, who, reason))
