@@ -49,6 +49,7 @@ READS = (
     "Systems/System_0/BootOptions?$expand=.($levels=1)",
     "Systems/System_0/SecureBoot",
     "Managers/BMC_0/NetworkProtocol",
+    "ComponentIntegrity?$expand=.($levels=1)",
     "EventService?$expand=.($levels=2)",
     "AccountService?$expand=.($levels=2)",
     "TaskService?$expand=.($levels=2)",
