@@ -111,7 +111,7 @@ def find_next_step(
     ticket, serves = next(iter(tickets), ""), declared is not None and declared.in_service
     if others := next((cause.text for cause in state.noted_causes if state.note and cause.kind == FOREIGN_CAUSE), ""):
         return NextStep("whoever closed the node", "open it when the work is done", others, ticket)
-    work = f"technicians meanwhile: {tickets[ticket].order}" if ticket else ""
+    work = f"technicians meanwhile: {tickets[ticket].title}" if ticket else ""
     if waiting := find_waiting_decision(state, serves=serves):
         return NextStep(*WAITS[waiting.blocker], "; ".join(filter(None, [waiting.detail, work])), ticket)
     if policy and trust and (waits := list_trust_waits(policy, trust, state)):
