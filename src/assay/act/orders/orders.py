@@ -380,13 +380,12 @@ def refuse_impossible_move(fleet: Fleet, operator: OperatorIdentity, state: Node
         for step in (find_next_step(policy, state.state, to), to):
             refuse_watched_move(fleet, state, step)
     spec, entry = fleet.spec_of(state.node), policy.states[to].entry
-    if WIPE in entry and "dossier" not in entry and spec.wipe is None:  # one with a dossier is for nodes that leave
-        raise AssayError(
-            f"{state.node}: its spec {spec.name} declares no wipe", fix=f"add `wipe` to specs/nodes/{spec.name}"
-        )
-    if WIPE in entry and "dossier" not in entry:
+    if WIPE in entry and "dossier" not in entry:  # one with a dossier is for nodes that leave
         from assay.act.actions.action import require_effect  # loads what talks to BMCs
 
+        if spec.wipe is None:
+            text = f"{state.node}: its spec {spec.name} declares no wipe"
+            raise AssayError(text, fix=f"add `wipe` to specs/nodes/{spec.name}")
         require_effect(fleet, state.node, "wipe", "its local drives would be erased")
     if "zap" in entry and (refusal := find_refused_settings(fleet).get(state.node)):
         raise AssayError(refusal, fix="write your own value: `assay check` lists what stands in for it")

@@ -23,7 +23,7 @@ from assay.model.entries.node_entries import (
     TransitionEntry,
     ZapRequestedEntry,
 )
-from assay.model.facts import fact
+from assay.model.facts import extend, fact
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.timestamps import parse_time
 
@@ -161,22 +161,16 @@ class OperationHistory:
     def _apply_plan(self, entry: LedgerEntry) -> None:
         plan = OperationPlannedEntry.read(entry)
         nodes = tuple(OperationOnNode(node, "planned", "", entry.at, entry.id) for node in plan.nodes)
-        self.operations[plan.operation] = OperationRecord(
+        self.operations[plan.operation] = extend(
+            OperationRecord,
+            plan,
             id=plan.operation,
             operation=plan.name,
-            key=plan.key,
-            who=plan.who,
-            role=plan.role,
-            reason=plan.reason,
             state="planned",
             created_at=entry.at,
             updated_at=entry.at,
-            to=plan.to,
-            now=plan.now,
             nodes=nodes,
-            gpus=plan.gpus,
-            starts_at=plan.starts_at,
-            ends_at=plan.ends_at,
+            deferred_hours=0.0,
             position=entry.seq,
         )
 
