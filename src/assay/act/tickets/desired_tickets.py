@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -104,10 +105,14 @@ def list_desired_tickets(
     incidents = map_open_incidents(snapshot)
     others = {name for name, of in incidents.items() if any(each.cause.fault_class == IDENTITY_FAULT for each in of)}
     cabling = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
-    tickets = [ticket for ticket in cabling if "/device-replaced/" not in ticket.key or ticket.node not in others]
     views = {view.name: view for view in snapshot.nodes}
-    joined = [each for each in tickets if each.node in views and is_cable_in_stay(snapshot, views[each.node], each)]
-    tickets = [ticket for ticket in tickets if ticket not in joined]
+    tickets, cables = list[Ticket](), defaultdict[str, list[Ticket]](list)
+    for ticket in cabling:
+        if "/device-replaced/" in ticket.key and ticket.node in others:
+            continue
+        view = views.get(ticket.node)
+        is_in_stay = view is not None and is_cable_in_stay(snapshot, view, ticket)
+        (cables[ticket.node] if is_in_stay else tickets).append(ticket)
     shared = list(list_shared_incidents(snapshot, incidents))
     tickets += make_breaker_tickets(snapshot, shared)
     tickets += make_shortfall_tickets(snapshot)
@@ -123,8 +128,7 @@ def list_desired_tickets(
         if "ticket" in view.profile.actions:
             alone = [incident for incident in incidents.get(view.name, ()) if incident.id not in together]
             overdue = [] if view.name in unproved else [*_overdue_tickets(snapshot, view, causes, notes)]
-            cables = [ticket for ticket in joined if ticket.node == view.name]
-            stays = [_join_cables(stay, cables) for stay in _state_tickets(snapshot, view, notes)]
+            stays = [_join_cables(stay, cables[view.name]) for stay in _state_tickets(snapshot, view, notes)]
             tickets += stays or [*_failed_act_tickets(snapshot, view, causes)] or overdue
             listed = list(_incident_tickets(snapshot, view, alone, causes, view.name in miscabled, notes))
             tickets += _failed_check_tickets(snapshot, view, alone, listed, notes)
