@@ -66,7 +66,7 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Done if every GPU answers, and shows nothing that a reset cures."""
     slots = _find_slots(context, intent)
     pci, seen = context.fleet.spec_of(intent.node).gpus.pci, _read_gpus(context, intent.node)
-    faults = [fault.subject.rpartition("/")[2] for fault in _list_faults(context, intent)]
+    faults = [fault.subject.rpartition("/")[2] for fault in _find_causes(context, intent)[1]]
     parts = [*dict.fromkeys([*(f"gpu{slot}" for slot in slots), *faults])]
     facts: EffectFacts = {"parts": parts, "jobs": intent.before.get("jobs", [])}
     left = [text for slot in slots for text in _list_ills(slot, seen.get(pci[slot], {"failed": "it does not answer"}))]
@@ -86,8 +86,8 @@ def _find_slots(context: ActionContext, intent: EffectIntent) -> list[int]:
         raise AssayError(f"assay resets GPUs of NVIDIA only, and its are of {gpus.vendor}", where=intent.node)
     if known := intent.before.get("gpus"):
         return [int(slot) for slot in known]
-    named = {fault.subject.rpartition("/")[2] for fault in _list_faults(context, intent)}
-    causes = _list_cause_ids(context, intent)
+    causes, faults = _find_causes(context, intent)
+    named = {fault.subject.rpartition("/")[2] for fault in faults}
     for entry in context.ledger.entries(intent.node, [MoveEntry.kind]):
         order = MoveEntry.read(entry)
         if entry.id in causes and order.operation:
@@ -96,16 +96,12 @@ def _find_slots(context: ActionContext, intent: EffectIntent) -> list[int]:
     return slots if slots and not gpus.reset_together else list(range(gpus.count))
 
 
-def _list_faults(context: ActionContext, intent: EffectIntent) -> list[FaultRecord]:
-    causes, state = _list_cause_ids(context, intent), read_node_states(context.ledger).get(intent.node)
-    return [fault for fault in state.faults if fault.id in causes] if state else []
-
-
-def _list_cause_ids(context: ActionContext, intent: EffectIntent) -> set[str]:
+def _find_causes(context: ActionContext, intent: EffectIntent) -> tuple[set[str], list[FaultRecord]]:
+    """Return the ids of what the decision is about, and the faults among them."""
     state = read_node_states(context.ledger).get(intent.node)
     decision = state.decisions.get(intent.decision) if state else None
-    causes = decision.causes if decision else ()
-    return {ident for cause in causes for ident in (cause.fault_ids or (cause.id,))}
+    ids = {ident for cause in (decision.causes if decision else ()) for ident in (cause.fault_ids or (cause.id,))}
+    return ids, [fault for fault in state.faults if fault.id in ids] if state else []
 
 
 def _read_gpus(context: ActionContext, node: str) -> dict[str, Any]:
