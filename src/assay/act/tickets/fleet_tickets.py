@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -73,13 +73,13 @@ def join_by_commit(
     snapshot: FleetSnapshot, shared: Sequence[SharedIncident], tickets: Sequence[Ticket]
 ) -> list[Ticket]:
     """Return the tickets with one instead of those of several nodes for what one commit caused."""
-    joined, places = list(tickets), {view.name: make_place(view) for view in snapshot.nodes}
-    for each in shared:
-        keys = {key_incident(incident) for incident in each.members} if each.shares == "commit" else ()
-        if sum(ticket.key in keys for ticket in joined) > 1:
-            joined = [ticket for ticket in joined if ticket.key not in keys]
-            joined.append(_make_shared_ticket(each, places))
-    return joined
+    commits = [each for each in shared if each.shares == "commit"]
+    owners = {key_incident(incident): number for number, each in enumerate(commits) for incident in each.members}
+    counts = Counter(owners[ticket.key] for ticket in tickets if ticket.key in owners)
+    several = [number for number, count in sorted(counts.items()) if count > 1]
+    places = {view.name: make_place(view) for view in snapshot.nodes} if several else {}
+    kept = [ticket for ticket in tickets if counts[owners.get(ticket.key, -1)] <= 1]
+    return kept + [_make_shared_ticket(commits[number], places) for number in several]
 
 
 def make_shortfall_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
