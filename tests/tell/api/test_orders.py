@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 import pytest
+from starlette.routing import Route
 
+from assay.act.orders.visitor_orders import NodeOrderName
 from assay.model.decision import Decision, DecisionCause
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.specs.trust_rules import TrustRules
+from assay.tell.api.order_routes import routes
 from assay.tell.server.app_state import AppState
 from tests.tell.asgi_calls import Caller, Reply
 
@@ -67,6 +70,21 @@ def test_who_may_order_what(stranger: Caller, state: AppState, who: str, name: s
     assert order(stranger.showing(f"token-of-{who}"), node, name, seen).status == status
     expected = [("certified", who, "RCA with the vendor")] if status == 200 else []
     assert kinds(state, node, seen) == expected
+
+
+def test_a_token_that_reads_gives_no_order_by_any_route(stranger: Caller, ann: Caller, state: AppState) -> None:
+    """It is what a pull request's CI shows: who steals it there learns the state and changes nothing."""
+    vic, seen, names = stranger.showing("token-of-vic"), position(state), get_args(NodeOrderName)
+    assert vic.get(NODES).status == 200
+    posts = [route.path for route in routes(state) if isinstance(route, Route) and "POST" in (route.methods or ())]
+    assert len(posts) >= 6
+    for path in posts:
+        place = path.replace("{name}", "n0004").replace("{id}", "nothing")
+        for name in names:
+            body = {"order": name, "reason": "x", "after": seen}
+            assert vic.post(place, body).status == 403, (place, name)
+        assert ann.post(place, body).status in (404, 409, 422), "an operator is let in"
+    assert position(state) == seen
 
 
 def test_a_customer_does_not_learn_by_orders_which_nodes_there_are(acme: Caller, state: AppState) -> None:
