@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typer.testing import CliRunner
+
+from assay.cli.app import app
 from assay.decide.state.node_projection import project_node_states
 from assay.ledger.location import read_all_entries
 from assay.model.ledger_entry import LedgerEntry
@@ -79,6 +82,14 @@ def test_a_folder_that_is_no_fleet_repository_is_told_and_no_ledger_is_made_ther
     for verb in (["status"], ["status", "--format", "json"], ["tickets"], ["explain", "n0003"], ["history", "n0003"]):
         assert "this is no fleet repository" in ann.is_refused(*verb, at=elsewhere)
     assert not list(elsewhere.iterdir())
+
+
+def test_a_fleet_that_cannot_be_read_is_told_after_what_the_ledger_knows(ann):
+    """Without the declarations nothing says which nodes are not known: the counts alone would be an all-clear."""
+    (spec := ann.root / "specs/nodes/hgx-h100.yaml").write_text(spec.read_text() + "\nx: [\n")
+    shown = CliRunner().invoke(app, ["status", "--fleet", str(ann.root)])
+    assert "n0003" in shown.stdout
+    assert "specs/nodes/hgx-h100.yaml" in str(shown.exception)
 
 
 def test_what_a_person_types_stays_one_line_that_no_terminal_acts_on(ann):

@@ -313,6 +313,8 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
         is_summary = wanted.is_empty and not lists_all and len(shown) > LISTED
         _print_status(workspace, FleetStatus(recorded, shown, returned, rollouts), is_summary=is_summary)
         workspace.print_page(form, "")
+    if recorded:
+        _ = workspace.fleet.policy  # rows without it say nothing of freshness: whoever reads them must learn why
 
 
 class FleetStatus(NamedTuple):
