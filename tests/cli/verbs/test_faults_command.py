@@ -37,6 +37,18 @@ def test_an_application_s_own_fault_asks_for_nothing(tmp_path):
     assert "gpu.xid.13 on 0000:1b:00: no action (application, informational)" in result.stdout
 
 
+def test_what_is_counted_below_its_limit_is_no_health_and_is_told_by_number(tmp_path):
+    late = "nvme nvme0: I/O 12 QID 3 timeout, completion polled\n"
+    (tmp_path / "log").write_text(f"[ 1000.5] {late}[ 2000.5] {late}{MINE}")
+    result = run(str(tmp_path / "log"), "--fleet", str(ROOT))
+    assert result.exit_code == 0
+    assert result.stdout.endswith("lines: 3; faults: 2, with an action: 0, counted but below their limit: 1\n")
+    (tmp_path / "log").write_text(f"[ 1000.5] {late}[ 2000.5] {late}[ 2500.5] {late}")
+    result = run(str(tmp_path / "log"), "--fleet", str(ROOT))
+    assert result.exit_code == 1
+    assert "below" not in result.stdout
+
+
 @pytest.mark.parametrize("content", ["", "\n\n"])
 def test_an_empty_log_says_nothing_of_a_node(content, tmp_path):
     (tmp_path / "log").write_text(content)

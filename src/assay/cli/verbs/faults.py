@@ -143,6 +143,8 @@ def format_faults_text(document: FaultsAnswer) -> list[str]:
     none = "a line that cannot be counted" if document.uncounted else "no fault"
     none = "nothing that a class has" if document.not_judged and not document.uncounted else none
     total = f"faults: {len(document.faults)}, with an action: {acting}" if document.faults else none
+    if below := sum(fault.below_limit for fault in document.faults):
+        total += f", counted but below their limit: {below}"
     lines += format_unjudged(document.not_judged)
     lines.append(f"lines: {document.lines:,}{unread}; {total}{' so far' if document.broken else ''}")
     return [*lines, f"read in part only: {document.broken}"] if document.broken else lines

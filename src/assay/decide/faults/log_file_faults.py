@@ -196,6 +196,8 @@ class FaultInLog:
     """How many lines tell of it."""
     detail: str
     """The last of these lines."""
+    below_limit: bool
+    """Whether too few came within the time of its class to make it a fault: it is counted, and asks for nothing."""
 
 
 class LogFaultCollector:
@@ -350,7 +352,12 @@ def describe_log_fault(fault: LogFault, catalog: FaultCatalog) -> FaultInLog:
         investigate=rule.investigate if rule else "",
         lines=fault.lines,
         detail=fault.detail,
+        below_limit=_is_below_limit(fault, rule),
     )
+
+
+def _is_below_limit(fault: LogFault, rule: FaultClass | None) -> bool:
+    return rule is not None and rule.count > 1 and not (fault.overridden_by or fault.counter.is_threshold_reached)
 
 
 def _list_reasons(fault: LogFault, rule: FaultClass | None) -> list[str]:
@@ -364,8 +371,9 @@ def _list_reasons(fault: LogFault, rule: FaultClass | None) -> list[str]:
     if fault.overridden_by:
         reasons.append(f"the driver's recovery action, {fault.overridden_by}, came after it and decides")
     elif not fault.counter.is_threshold_reached:
-        recent, window = len(fault.counter.recent), f"within {rule.window_minutes:g} min that would make it a fault"
-        reasons.append("so it is noted only" if rule.count == 1 else f"{recent} of {rule.count} {window}")
+        window = f"of {rule.count} within {rule.window_minutes:g} min that would make it a fault"
+        below = _is_below_limit(fault, rule)
+        reasons.append(f"{len(fault.counter.recent)} {window}" if below else "so it is noted only")
     reasons += [
         f"{name} ×{count} followed from it and is not counted" for name, count in sorted(fault.secondary.items())
     ]
