@@ -83,17 +83,11 @@ VERBS = {
     "validate": Verb("assay.cli.verbs.validate", VALIDATION, "Run the checks on collected evidence."),
     "results": Verb("assay.cli.verbs.results", VALIDATION, "Show the results of a run, or compare two runs."),
     "collectives": Verb(
-        "assay.cli.verbs.collectives",
-        VALIDATION,
-        "Find the node or link that makes collectives slow, wrong or hang.",
+        "assay.cli.verbs.collectives", VALIDATION, "Find the node or link that makes collectives slow, wrong or hang."
     ),
     "rejudge": Verb("assay.cli.verbs.rejudge", VALIDATION, "Judge the stored evidence of a run again."),
     "gate": Verb("assay.cli.verbs.gate", VALIDATION, "Test whether a run meets the fleet's gates."),
-    "report": Verb(
-        "assay.cli.verbs.report",
-        VALIDATION,
-        "Build the overview and the Allure report.",
-    ),
+    "report": Verb("assay.cli.verbs.report", VALIDATION, "Build the overview and the Allure report."),
     "prune": Verb("assay.cli.verbs.prune", VALIDATION, "Delete runs that are older than the policy wants."),
     "reconcile": Verb("assay.cli.verbs.reconcile", OPERATE, "Run the controller: observe, validate, decide, act."),
     "status": Verb("assay.cli.verbs.status", OPERATE, "Show the state of every node."),
@@ -114,11 +108,7 @@ VERBS = {
     "operations": Verb("assay.cli.verbs.operations", ORDERS, "Order what is done to nodes by name, and follow it."),
     "rollout": Verb("assay.cli.verbs.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."),
     "breaker": Verb("assay.cli.verbs.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),
-    "fabric": Verb(
-        "assay.cli.verbs.fabric",
-        FABRIC_AND_LAB,
-        "Compare a fabric with its design.",
-    ),
+    "fabric": Verb("assay.cli.verbs.fabric", FABRIC_AND_LAB, "Compare a fabric with its design."),
     "lab": Verb("assay.cli.verbs.lab", FABRIC_AND_LAB, "Run a virtual fleet."),
     "context": Verb("assay.cli.verbs.context", FABRIC_AND_LAB, "Choose what commands work on: the fleet or its lab."),
 }

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import typer
 
 from assay.cli.context_line import format_answer
+from assay.cli.options import option
 from assay.cli.output import escape, make_table, open_console
 from assay.model.errors import AssayError
 from assay.model.facts import fact, from_json
@@ -21,16 +22,12 @@ if TYPE_CHECKING:
     from assay.decide.plan.inputs import PresentFacts
     from assay.tell.views.listings import NodeSummary
 
-Server = Annotated[
-    str,
-    typer.Option("--server", metavar="URL", envvar="ASSAY_SERVER", help="Ask this `assay serve`: https://HOST:8443."),
-]
+Server = Annotated[str, option("--server URL", "Ask this `assay serve`: https://HOST:8443.", envvar="ASSAY_SERVER")]
 TokenFile = Annotated[
-    Path | None,
-    typer.Option("--token-file", metavar="FILE", envvar="ASSAY_TOKEN_FILE", help="The file with your token for it."),
+    Path | None, option("--token-file FILE", "The file with your token for it.", envvar="ASSAY_TOKEN_FILE")
 ]
 ServerAuthority = Annotated[
-    Path | None, typer.Option("--ca", metavar="FILE", envvar="ASSAY_CA", help="The certificate that it is trusted by.")
+    Path | None, option("--ca FILE", "The certificate that it is trusted by.", envvar="ASSAY_CA")
 ]
 PAGE_NODES, TIMEOUT_S = 1000, 30.0
 

@@ -7,11 +7,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from assay.act.orders.orders import OperatorIdentity, OperatorOrder, strip_to_one_line
 from assay.cli.context_line import print_answer
-from assay.cli.options import nodes_argument
+from assay.cli.options import nodes_argument, option
 from assay.model.errors import AssayError
 from assay.model.facts import extend, fact, shown
 from assay.model.timestamps import parse_duration
@@ -22,21 +20,14 @@ if TYPE_CHECKING:
     from assay.model.ledger_entry import LedgerEntry
 
 NodeNames = Annotated[list[str], nodes_argument("One or more nodes, such as n[0001-0099].")]
-Reason = Annotated[
-    str,
-    typer.Option("--reason", metavar="TEXT", help="Why. It is shown wherever the node is shown.", show_default=False),
-]
-Who = Annotated[
-    str,
-    typer.Option("--who", metavar="NAME", envvar="ASSAY_WHO", help="Who gives the order. Default: the current user."),
-]
+Reason = Annotated[str, option("--reason TEXT", "Why. It is shown wherever the node is shown.", show_default=False)]
+Who = Annotated[str, option("--who NAME", "Who gives the order. Default: the current user.", envvar="ASSAY_WHO")]
 
 Within = Annotated[
     str,
-    typer.Option(
-        "--within",
-        metavar="DURATION",
-        help="How long this is meant: 30m, 4h. What has not begun by then waits for a person.",
+    option(
+        "--within DURATION",
+        "How long this is meant: 30m, 4h. What has not begun by then waits for a person.",
         show_default=False,
     ),
 ]

@@ -49,6 +49,22 @@ complete_checks = _from_fleet(_list_checks_of_last_run)
 complete_runs = _from_fleet(_list_runs)
 
 
+def option(names: str, meaning: str, *, group: str | None = None, complete: Any = None, **more: Any) -> Any:
+    """Return an option as its line of help begins: `names` are its flags and what follows them, as `-j --jobs N`.
+
+    `group` is the title that it stands under, `complete` what a shell completes it by.
+    """
+    words = names.split()
+    flags = [word for word in words if word.startswith("-")]
+    metavar = " ".join(words[len(flags) :]) or None
+    return typer.Option(*flags, metavar=metavar, help=meaning, rich_help_panel=group, autocompletion=complete, **more)
+
+
+def argument(name: str, meaning: str, *, complete: Any = None, show_default: bool = False, **more: Any) -> Any:
+    """Return an argument, by the name that help gives it. `complete` is what a shell completes it by."""
+    return typer.Argument(metavar=name, help=meaning, autocompletion=complete, show_default=show_default, **more)
+
+
 WHICH = "Selection"
 HOW = "How to run"
 """Titles of option groups in --help."""
@@ -60,94 +76,60 @@ def unfold_names(names: list[str] | None) -> list[str] | None:
 
 
 def nodes_argument(meaning: str) -> Any:
-    """Return the argument NODE of a command that takes several nodes; `meaning` is its line of help."""
-    return typer.Argument(
-        metavar="NODE", autocompletion=complete_nodes, callback=unfold_names, help=meaning, show_default=False
-    )
+    """Return the argument NODE of a command that takes several nodes."""
+    return argument("NODE", meaning, complete=complete_nodes, callback=unfold_names)
 
 
-FleetDir = Annotated[
-    Path,
-    typer.Option("--fleet", metavar="DIR", envvar="ASSAY_FLEET", help="The fleet repository.", show_default=False),
-]
+FleetDir = Annotated[Path, option("--fleet DIR", "The fleet repository.", envvar="ASSAY_FLEET", show_default=False)]
 OptionalFleetDir = Annotated[
     Path | None,
-    typer.Option(
-        "--fleet",
-        metavar="DIR",
+    option(
+        "--fleet DIR",
+        "The fleet repository. Default: the current folder if it is one, else the specs that assay ships.",
         envvar="ASSAY_FLEET",
-        help="The fleet repository. Default: the current folder if it is one, else the specs that assay ships.",
     ),
 ]
 OutputFormat = Annotated[
-    Literal["text", "json"], typer.Option("--format", help="text for people, json for machines.", show_default=False)
+    Literal["text", "json"], option("--format", "text for people, json for machines.", show_default=False)
 ]
 TableFormat = Annotated[
     Literal["text", "json", "csv"],
-    typer.Option("--format", help="text for people, json for machines, csv for spreadsheets.", show_default=False),
+    option("--format", "text for people, json for machines, csv for spreadsheets.", show_default=False),
 ]
-Jobs = Annotated[
-    int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Run N processes, each with a part of the nodes.")
-]
+Jobs = Annotated[int, option("-j --jobs N", "Run N processes, each with a part of the nodes.", min=1)]
 RunName = Annotated[
     str,
-    typer.Argument(
-        metavar="RUN",
-        autocompletion=complete_runs,
-        help="The run's id, the start of its id, or last, last~1, … for the latest runs.",
+    argument(
+        "RUN",
+        "The run's id, the start of its id, or last, last~1, … for the latest runs.",
+        complete=complete_runs,
+        show_default=True,
     ),
 ]
 Nodes = Annotated[
     list[str] | None,
-    typer.Option(
-        "--node",
-        metavar="NODE",
-        autocompletion=complete_nodes,
+    option(
+        "--node NODE",
+        "Only this node, or these: n[0001-0099]. May be repeated.",
+        group=WHICH,
+        complete=complete_nodes,
         callback=unfold_names,
-        help="Only this node, or these: n[0001-0099]. May be repeated.",
-        rich_help_panel=WHICH,
     ),
 ]
 Pools = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--pool",
-        metavar="POOL",
-        autocompletion=complete_pools,
-        help="Only this pool; may be repeated.",
-        rich_help_panel=WHICH,
-    ),
+    list[str] | None, option("--pool POOL", "Only this pool; may be repeated.", group=WHICH, complete=complete_pools)
 ]
 Phases = Annotated[
     list[str] | None,
-    typer.Option(
-        "--phase",
-        metavar="PHASE",
-        autocompletion=complete_phases,
-        help="Only checks of this phase, such as test or production; may be repeated.",
-        rich_help_panel=WHICH,
+    option(
+        "--phase PHASE",
+        "Only checks of this phase, such as test or production; may be repeated.",
+        group=WHICH,
+        complete=complete_phases,
     ),
 ]
-Pool = Annotated[
-    str,
-    typer.Option(
-        "--pool",
-        metavar="POOL",
-        autocompletion=complete_pools,
-        help="Only the nodes of this pool.",
-        rich_help_panel=WHICH,
-    ),
-]
-Racks = Annotated[
-    list[str] | None,
-    typer.Option("--rack", metavar="RACK", help="Only this rack; may be repeated.", rich_help_panel=WHICH),
-]
+Pool = Annotated[str, option("--pool POOL", "Only the nodes of this pool.", group=WHICH, complete=complete_pools)]
+Racks = Annotated[list[str] | None, option("--rack RACK", "Only this rack; may be repeated.", group=WHICH)]
 States = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--state",
-        metavar="STATE",
-        help="Only nodes in this state, such as triage; may be repeated.",
-        rich_help_panel=WHICH,
-    ),
+    list[str] | None, option("--state STATE", "Only nodes in this state, such as triage; may be repeated.", group=WHICH)
 ]

@@ -8,20 +8,18 @@ import sys
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-import typer
-
-from assay.cli.options import HOW
+from assay.cli.options import HOW, option
 from assay.model.text.safe_text import redact
 
 LogForm = Literal["text", "json"]
 LogFormat = Annotated[
     LogForm,
-    typer.Option(
+    option(
         "--log-format",
+        "What stderr gets: text for people, json for a line with time, level and message each.",
+        group=HOW,
         envvar="ASSAY_LOG_FORMAT",
-        help="What stderr gets: text for people, json for a line with time, level and message each.",
         show_default=False,
-        rich_help_panel=HOW,
     ),
 ]
 

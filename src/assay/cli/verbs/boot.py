@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, option
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.facts import fact
@@ -54,12 +54,8 @@ def boot() -> None:
 
 @boot_app.command()
 def dhcp(
-    server: Annotated[
-        Literal["dnsmasq", "kea", "kea6"], typer.Option("--for", help="dnsmasq, kea-dhcp4 or kea-dhcp6.")
-    ],
-    provisioning: Annotated[
-        str, typer.Option("--provisioning", metavar="NAME", help="The Provisioning, where the fleet has several.")
-    ] = "",
+    server: Annotated[Literal["dnsmasq", "kea", "kea6"], option("--for", "dnsmasq, kea-dhcp4 or kea-dhcp6.")],
+    provisioning: Annotated[str, option("--provisioning NAME", "The Provisioning, where the fleet has several.")] = "",
     fleet: FleetDir = Path(),
 ) -> None:
     """Print the configuration by which a DHCP server leads machines to `assay serve --boot`.
@@ -94,7 +90,7 @@ images_app = typer.Typer(add_completion=False)
 
 @images_app.command()
 def images(
-    fetch: Annotated[bool, typer.Option("--fetch", help="Fetch the missing files, and verify their digests.")] = False,
+    fetch: Annotated[bool, option("--fetch", "Fetch the missing files, and verify their digests.")] = False,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:

@@ -12,7 +12,7 @@ from assay.act.orders.orders import OperatorIdentity
 from assay.cli.context_line import print_answer
 from assay.cli.name_check import require_known
 from assay.cli.operator_orders import Reason, Who, identify_operator
-from assay.cli.options import FleetDir, OutputFormat, complete_pools
+from assay.cli.options import FleetDir, OutputFormat, argument, complete_pools, option
 from assay.cli.workspace import Workspace
 from assay.model.entries.node_entries import BreakerClearedEntry
 from assay.model.errors import AssayError
@@ -73,12 +73,10 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 @breaker_app.command()
 def clear(
     context: typer.Context,
-    pool: Annotated[
-        str, typer.Argument(metavar="POOL", autocompletion=complete_pools, help="The pool.", show_default=False)
-    ],
+    pool: Annotated[str, argument("POOL", "The pool.", complete=complete_pools)],
     reason: Reason,
     who: Who = "",
-    fault_class: Annotated[str, typer.Option("--class", metavar="CLASS", help="Only the series of this class.")] = "",
+    fault_class: Annotated[str, option("--class CLASS", "Only the series of this class.")] = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.context_line import format_answer
-from assay.cli.options import FleetDir
+from assay.cli.options import FleetDir, option
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.text.lists import format_count
@@ -32,15 +32,13 @@ def check(
     fleet: FleetDir = Path(),
     format_: Annotated[
         Literal["text", "json", "github"],
-        typer.Option(
+        option(
             "--format",
-            help="text for people, json for machines, github for annotations of a pull request.",
+            "text for people, json for machines, github for annotations of a pull request.",
             show_default=False,
         ),
     ] = "text",
-    explain: Annotated[
-        str, typer.Option(help="Print what a rule's code, such as ASY0011, means and why.", metavar="CODE")
-    ] = "",
+    explain: Annotated[str, option("--explain CODE", "Print what a rule's code, such as ASY0011, means and why.")] = "",
 ) -> None:
     """Find every mistake in the inventory and the specs.
 

@@ -13,7 +13,7 @@ import typer
 from assay.adapters.scheduler import StatusReadings, format_jobs, group_by_scheduler, load_scheduler_adapter
 from assay.cli.context_line import print_answer
 from assay.cli.name_check import require_known
-from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
+from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, argument, nodes_argument, option
 from assay.cli.verbs.fabric_learn import read_dump
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -86,13 +86,11 @@ def _list_pairs(evidence: Sequence[PairObservation | GroupObservation]) -> Itera
 
 collectives_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-Design = Annotated[str, typer.Option(metavar="NAME", help="The FabricDesign. Default: the only one.")]
-Seed = Annotated[int, typer.Option(metavar="N", help="Chooses the partners.", min=0)]
+Design = Annotated[str, option("--design NAME", "The FabricDesign. Default: the only one.")]
+Seed = Annotated[int, option("--seed N", "Chooses the partners.", min=0)]
 Routes = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE", help="The output of dump_fts: which uplink leads where. Default: assumed from the design."
-    ),
+    option("--routes FILE", "The output of dump_fts: which uplink leads where. Default: assumed from the design."),
 ]
 
 
@@ -124,54 +122,41 @@ def plan(
 
 @collectives_app.command()
 def run(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Where the results go; an interrupted search continues there.")
-    ],
-    nodes: Annotated[
-        list[str] | None,
-        nodes_argument("Only these nodes. Default: all of the design."),
-    ] = None,
+    file: Annotated[Path, argument("FILE", "Where the results go; an interrupted search continues there.")],
+    nodes: Annotated[list[str] | None, nodes_argument("Only these nodes. Default: all of the design.")] = None,
     workload: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
+        option(
+            "--workload NAME",
+            "A CollectiveWorkload below specs/collectives/: its commands for one node, two, and many.",
+            group=HOW,
             envvar="ASSAY_COLLECTIVES_WORKLOAD",
-            rich_help_panel=HOW,
-            help="A CollectiveWorkload below specs/collectives/: its commands for one node, two, and many.",
         ),
     ] = "",
-    cpu: Annotated[
-        bool, typer.Option("--cpu", rich_help_panel=HOW, help="Try it: all pairs on this machine, without GPUs.")
-    ] = False,
+    cpu: Annotated[bool, option("--cpu", "Try it: all pairs on this machine, without GPUs.", group=HOW)] = False,
     plant: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NODE=FAULT",
-            rich_help_panel=HOW,
-            help="With --cpu: slow, hung, dead or wrong. NODE:alone, A+B (only at scale).",
+        option(
+            "--plant NODE=FAULT", "With --cpu: slow, hung, dead or wrong. NODE:alone, A+B (only at scale).", group=HOW
         ),
     ] = None,
     scratch: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", rich_help_panel=HOW, help="A folder for {out} that nodes and this machine share."),
+        Path | None, option("--scratch DIR", "A folder for {out} that nodes and this machine share.", group=HOW)
     ] = None,
     deadline: Annotated[
         float | None,
-        typer.Option(
-            metavar="S",
-            rich_help_panel=HOW,
-            help="Seconds until a run counts as hung. Default: those of the workload, or 120.",
+        option(
+            "--deadline S",
+            "Seconds until a run counts as hung. Default: those of the workload, or 120.",
+            group=HOW,
             min=0.1,
         ),
     ] = None,
-    at_once: Annotated[int, typer.Option(metavar="N", rich_help_panel=HOW, help="Runs at the same time.", min=1)] = 512,
+    at_once: Annotated[int, option("--at-once N", "Runs at the same time.", group=HOW, min=1)] = 512,
     design: Design = "",
     routes: Routes = None,
     allocated: Annotated[
-        bool,
-        typer.Option(
-            "--allocated", rich_help_panel=WHICH, help="The NODEs are allocated to you: do not ask their scheduler."
-        ),
+        bool, option("--allocated", "The NODEs are allocated to you: do not ask their scheduler.", group=WHICH)
     ] = False,
     seed: Seed = 0,
     fleet: FleetDir = Path(),
@@ -216,7 +201,7 @@ def run(
 
 @collectives_app.command()
 def explain(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Results, one JSON object in a line.")],
+    file: Annotated[Path, argument("FILE", "Results, one JSON object in a line.")],
     design: Design = "",
     routes: Routes = None,
     fleet: FleetDir = Path(),

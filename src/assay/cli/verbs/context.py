@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from assay.cli.context_line import describe_context
-from assay.cli.options import FleetDir
+from assay.cli.options import FleetDir, argument, option
 from assay.declare.home import CONTEXT_VARIABLE, choose_context, find_home, require_repository
 
 context_app = typer.Typer(add_completion=False)
@@ -17,11 +17,10 @@ context_app = typer.Typer(add_completion=False)
 @context_app.command()
 def context(
     chosen: Annotated[
-        Literal["fleet", "lab"] | None,
-        typer.Argument(metavar="[fleet|lab]", help="What to choose. Default: show what is chosen.", show_default=False),
+        Literal["fleet", "lab"] | None, argument("[fleet|lab]", "What to choose. Default: show what is chosen.")
     ] = None,
     fleet: FleetDir = Path(),
-    short: Annotated[bool, typer.Option("--short", help="Print the one word, for a shell's prompt.")] = False,
+    short: Annotated[bool, option("--short", "Print the one word, for a shell's prompt.")] = False,
 ) -> None:
     """Show or choose what all commands in this clone work on: the real fleet, or the virtual one of its lab.
 

@@ -22,7 +22,7 @@ from assay.adapters.bmc.quirks import BmcQuirkSet
 from assay.adapters.bmc.scan import FoundBmc, read_machine
 from assay.adapters.bmc.session import UserPassword, parse_user_password
 from assay.cli.context_line import print_answer
-from assay.cli.options import FleetDir, OutputFormat, nodes_argument
+from assay.cli.options import FleetDir, OutputFormat, argument, nodes_argument, option
 from assay.cli.workspace import Workspace
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
@@ -43,15 +43,12 @@ discover_app = typer.Typer(add_completion=False)
 def discover(
     context: typer.Context,
     scan: Annotated[
-        list[str] | None,
-        typer.Option("--scan", metavar="RANGE", help="Ask the BMCs at these addresses first: 10.0.0.0/24. Repeatable."),
+        list[str] | None, option("--scan RANGE", "Ask the BMCs at these addresses first: 10.0.0.0/24. Repeatable.")
     ] = None,
-    login: Annotated[
-        bool, typer.Option("--login", help="With --scan, log in with the deliveries' factory credentials.")
-    ] = False,
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port of the BMCs.")] = 443,
+    login: Annotated[bool, option("--login", "With --scan, log in with the deliveries' factory credentials.")] = False,
+    port: Annotated[int, option("--port", "The port of the BMCs.", min=1, max=65535)] = 443,
     propose: Annotated[
-        bool, typer.Option("--propose", help="Draft the inventory of the expected machines, each delivery on a branch.")
+        bool, option("--propose", "Draft the inventory of the expected machines, each delivery on a branch.")
     ] = False,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
@@ -89,10 +86,7 @@ def discover(
 @discover_app.command("take-over")
 def take_over(
     context: typer.Context,
-    names: Annotated[
-        list[str] | None,
-        nodes_argument("The nodes. Default: all that were not taken over yet."),
-    ] = None,
+    names: Annotated[list[str] | None, nodes_argument("The nodes. Default: all that were not taken over yet.")] = None,
 ) -> None:
     """Change the factory login of new nodes' BMCs to the one of `bmc_credentials`, once.
 
@@ -126,7 +120,7 @@ def take_over(
 @discover_app.command()
 def update(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NODE", help="The node, or a switch of a fabric.", show_default=False)],
+    name: Annotated[str, argument("NODE", "The node, or a switch of a fabric.")],
 ) -> None:
     """Draft the lines of the repository that a new machine, board, BMC or switch changes, or a new place in a rack.
 
@@ -185,11 +179,8 @@ def _draft_switch(workspace: Workspace, name: str) -> tuple[str, str, str, tuple
 
 @discover_app.command()
 def delivery(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the delivery.", show_default=False)],
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="The vendor's list of machines: CSV, .xlsx or .json.", show_default=False),
-    ],
+    name: Annotated[str, argument("NAME", "The name of the delivery.")],
+    file: Annotated[Path, argument("FILE", "The vendor's list of machines: CSV, .xlsx or .json.")],
 ) -> None:
     """Draft the spec of a delivery from a vendor's list, on stdout. A person must review each `# review:`.
 

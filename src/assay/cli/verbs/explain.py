@@ -11,7 +11,7 @@ import typer
 
 from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile
-from assay.cli.options import FleetDir, OutputFormat, complete_nodes
+from assay.cli.options import FleetDir, OutputFormat, argument, complete_nodes, option
 from assay.cli.workspace import Workspace, pick_node_state
 from assay.decide.state.service_absences import list_fleet_absences
 from assay.model.errors import AssayError
@@ -108,18 +108,14 @@ PIPE_WIDTH = 200
 
 @explain_app.command()
 def explain(
-    node: Annotated[
-        str, typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The node.", show_default=False)
-    ],
-    is_full: Annotated[bool, typer.Option("--full", help="Add the decisions with all their causes.")] = False,
-    last: Annotated[
-        int, typer.Option("--last", metavar="N", min=0, help="With --full or JSON: the last N decisions; 0 for all.")
-    ] = 8,
+    node: Annotated[str, argument("NODE", "The node.", complete=complete_nodes)],
+    is_full: Annotated[bool, option("--full", "Add the decisions with all their causes.")] = False,
+    last: Annotated[int, option("--last N", "With --full or JSON: the last N decisions; 0 for all.", min=0)] = 8,
     reader: Annotated[
         Literal["engineer", "customer"],
-        typer.Option(
+        option(
             "--for",
-            help="engineer (default): the chain of evidence. customer: plain words, without codes, ids and names.",
+            "engineer (default): the chain of evidence. customer: plain words, without codes, ids and names.",
             show_default=False,
         ),
     ] = "engineer",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.context_line import format_answer
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, argument, option
 from assay.cli.verbs.fabric_learn import import_cabling_sheet, learn, read_dump
 from assay.cli.workspace import Workspace
 from assay.fabric.compare.common_causes import group_by_common_cause
@@ -60,29 +60,21 @@ fabric_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 EXIT_CODES = {"match": 0, "mismatch": 1, "partial": 2}
 
-Design = Annotated[
-    str, typer.Argument(metavar="DESIGN", help="The FabricDesign's name. Default: the only one.", show_default=False)
-]
+Design = Annotated[str, argument("DESIGN", "The FabricDesign's name. Default: the only one.")]
 DesignOrFile = Annotated[
-    str,
-    typer.Option(
-        "--design", metavar="DESIGN", help="The FabricDesign's name, or the path of its file. Default: the only one."
-    ),
+    str, option("--design DESIGN", "The FabricDesign's name, or the path of its file. Default: the only one.")
 ]
 Dump = Annotated[
     Path,
-    typer.Option(
-        "--from",
-        metavar="FILE",
-        help="The output of ibnetdiscover, iblinkinfo -l, ibdiagnet, UFM or LLDP; - is stdin. The format is detected.",
+    option(
+        "--from FILE",
+        "The output of ibnetdiscover, iblinkinfo -l, ibdiagnet, UFM or LLDP; - is stdin. The format is detected.",
         show_default=False,
     ),
 ]
 Stderr = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE", help="The file with the tool's stderr, which alone reports lost packets.", show_default=False
-    ),
+    option("--stderr FILE", "The file with the tool's stderr, which alone reports lost packets.", show_default=False),
 ]
 
 
@@ -118,7 +110,7 @@ def compare(
 @fabric_app.command()
 def scan(
     design: Design = "",
-    deadline: Annotated[float, typer.Option(metavar="S", help="Seconds for the discovery.", min=1)] = 60,
+    deadline: Annotated[float, option("--deadline S", "Seconds for the discovery.", min=1)] = 60,
     fleet: FleetDir = Path(),
     format: OutputFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
@@ -147,7 +139,7 @@ def scan(
 @fabric_app.command()
 def evaluate(
     design: Design = "",
-    days: Annotated[float, typer.Option(metavar="N", help="Days before the newest scan.", min=0.01, max=366)] = 7,
+    days: Annotated[float, option("--days N", "Days before the newest scan.", min=0.01, max=366)] = 7,
     fleet: FleetDir = Path(),
     format: OutputFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
@@ -174,14 +166,7 @@ def evaluate(
 
 @fabric_app.command()
 def impact(
-    element: Annotated[
-        str,
-        typer.Argument(
-            metavar="ELEMENT",
-            help="A node, a switch or a port: n0005, spine-01, leaf-su01-r0[33].",
-            show_default=False,
-        ),
-    ],
+    element: Annotated[str, argument("ELEMENT", "A node, a switch or a port: n0005, spine-01, leaf-su01-r0[33].")],
     design: DesignOrFile = "",
     fleet: FleetDir = Path(),
     format: OutputFormat = "text",  # noqa: A002 — the option is called --format

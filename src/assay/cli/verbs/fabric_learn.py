@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.options import FleetDir
+from assay.cli.options import FleetDir, argument, option
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.text.packed_text import ByteSource, UnpackingError, read_text
@@ -60,16 +60,12 @@ def _decode(file: ByteSource, where: str) -> str:
 
 def learn(
     dump: Annotated[
-        Path,
-        typer.Option(
-            "--from", metavar="FILE", help="A discovery of a fabric in good condition; - is stdin.", show_default=False
-        ),
+        Path, option("--from FILE", "A discovery of a fabric in good condition; - is stdin.", show_default=False)
     ],
-    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the design.")] = "learned",
-    stderr: Annotated[Path | None, typer.Option(metavar="FILE", help="The tool's stderr.")] = None,
+    name: Annotated[str, option("--name NAME", "The name of the design.")] = "learned",
+    stderr: Annotated[Path | None, option("--stderr FILE", "The tool's stderr.")] = None,
     inventory: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the nodes with their adapters' GUIDs here, not into the design."),
+        Path | None, option("--inventory FILE", "Write the nodes with their adapters' GUIDs here, not into the design.")
     ] = None,
     fleet: FleetDir = Path(),
 ) -> None:
@@ -112,18 +108,10 @@ def learn(
 
 def import_cabling_sheet(
     sheet: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV with the columns device,port,device,port, or a topology file (.topo); - is stdin.",
-            show_default=False,
-        ),
+        Path, argument("FILE", "CSV with the columns device,port,device,port, or a topology file (.topo); - is stdin.")
     ],
-    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the design.")] = "imported",
-    dump: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="FILE", help="A discovery that maps the names in the file to GUIDs."),
-    ] = None,
+    name: Annotated[str, option("--name NAME", "The name of the design.")] = "imported",
+    dump: Annotated[Path | None, option("--from FILE", "A discovery that maps the names in the file to GUIDs.")] = None,
     fleet: FleetDir = Path(),
 ) -> None:
     """Draft a FabricDesign from a list of cables (CSV) or a topology file, on stdout.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.options import OptionalFleetDir, OutputFormat
+from assay.cli.options import OptionalFleetDir, OutputFormat, argument, option
 from assay.cli.workspace import load_surrounding_catalog
 from assay.model.errors import AssayError
 from assay.model.facts import fact
@@ -72,15 +72,8 @@ faults_app = typer.Typer(add_completion=False)
 
 @faults_app.command()
 def faults(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="[FILE]", help="The log, plain or packed (gzip). - is standard input.", show_default=False
-        ),
-    ] = "",
-    unknown: Annotated[
-        bool, typer.Option("--unknown", help="List the errors on the fleet's nodes that no class has.")
-    ] = False,
+    file: Annotated[str, argument("[FILE]", "The log, plain or packed (gzip). - is standard input.")] = "",
+    unknown: Annotated[bool, option("--unknown", "List the errors on the fleet's nodes that no class has.")] = False,
     fleet: OptionalFleetDir = None,
     format: OutputFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:

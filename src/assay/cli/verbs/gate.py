@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.context_line import format_answer
-from assay.cli.options import FleetDir, RunName
+from assay.cli.options import FleetDir, RunName, option
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
@@ -20,10 +20,8 @@ gate_app = typer.Typer(add_completion=False)
 
 GateFormat = Annotated[
     Literal["text", "json", "github"],
-    typer.Option(
-        "--format",
-        help="text for people, json for machines, github for annotations of a pull request.",
-        show_default=False,
+    option(
+        "--format", "text for people, json for machines, github for annotations of a pull request.", show_default=False
     ),
 ]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.options import FleetDir, OutputFormat, complete_checks, complete_nodes
+from assay.cli.options import FleetDir, OutputFormat, argument, complete_checks, complete_nodes, option
 from assay.cli.workspace import Workspace, find_node_state
 from assay.decide.state.asset_history import list_serial_stays
 from assay.decide.state.entry_messages import EntryFormatter
@@ -128,40 +128,16 @@ history_app = typer.Typer(add_completion=False)
 
 
 Node = Annotated[
-    str,
-    typer.Argument(
-        metavar="NODE",
-        autocompletion=complete_nodes,
-        help="The node. With --outcomes it is optional: all nodes then.",
-        show_default=False,
-    ),
+    str, argument("NODE", "The node. With --outcomes it is optional: all nodes then.", complete=complete_nodes)
 ]
-Moves = Annotated[bool, typer.Option("--moves", help="Show only transitions and people's orders.")]
-Serial = Annotated[
-    str,
-    typer.Option("--serial", metavar="S", help="Instead of a node: show where the part with this serial number was."),
-]
+Moves = Annotated[bool, option("--moves", "Show only transitions and people's orders.")]
+Serial = Annotated[str, option("--serial S", "Instead of a node: show where the part with this serial number was.")]
 Outcomes = Annotated[
-    bool,
-    typer.Option(
-        "--outcomes",
-        help="Show when each check failed and recovered, and which checks are flaky.",
-        rich_help_panel=_RESULTS,
-    ),
+    bool, option("--outcomes", "Show when each check failed and recovered, and which checks are flaky.", group=_RESULTS)
 ]
-Days = Annotated[
-    int,
-    typer.Option("--days", metavar="N", min=0, help="Show the last N days and today.", rich_help_panel=_RESULTS),
-]
+Days = Annotated[int, option("--days N", "Show the last N days and today.", group=_RESULTS, min=0)]
 Check = Annotated[
-    str,
-    typer.Option(
-        "--check",
-        metavar="GLOB",
-        autocompletion=complete_checks,
-        help="Only these checks, such as '*ecc*'.",
-        rich_help_panel=_RESULTS,
-    ),
+    str, option("--check GLOB", "Only these checks, such as '*ecc*'.", group=_RESULTS, complete=complete_checks)
 ]
 
 

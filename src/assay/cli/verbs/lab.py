@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from assay.cli.context_line import describe_context, print_answer
-from assay.cli.options import FleetDir, OutputFormat, complete_nodes
+from assay.cli.options import FleetDir, OutputFormat, argument, complete_nodes, option
 from assay.cli.output import escape
 from assay.cli.warm_commands import WarmCommands
 from assay.cli.workspace import Workspace
@@ -64,9 +64,7 @@ A_YEAR_HOURS = 365 * 24
 
 lab_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-ScenarioOption = Annotated[
-    Path | None, typer.Option("--scenario", metavar="FILE", help="Plant the faults of this scenario file.")
-]
+ScenarioOption = Annotated[Path | None, option("--scenario FILE", "Plant the faults of this scenario file.")]
 
 
 @lab_app.callback()
@@ -135,19 +133,11 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 @lab_app.command()
 def inject(
     fault: Annotated[
-        str,
-        typer.Argument(
-            metavar="FAULT",
-            help="The fault, such as gpu.xid, gpu.thermal or bmc.silent. `list` prints all of them.",
-            show_default=False,
-        ),
+        str, argument("FAULT", "The fault, such as gpu.xid, gpu.thermal or bmc.silent. `list` prints all of them.")
     ],
-    node: Annotated[
-        str, typer.Option("--node", metavar="NODE", autocompletion=complete_nodes, help="The node to plant it on.")
-    ] = "",
+    node: Annotated[str, option("--node NODE", "The node to plant it on.", complete=complete_nodes)] = "",
     with_: Annotated[
-        list[str] | None,
-        typer.Option("--with", metavar="NAME=VALUE", help="An argument of the fault; may be repeated."),
+        list[str] | None, option("--with NAME=VALUE", "An argument of the fault; may be repeated.")
     ] = None,
     fleet: FleetDir = Path(),
 ) -> None:
@@ -165,12 +155,7 @@ def inject(
 
 @lab_app.command()
 def advance(
-    hours: Annotated[
-        float,
-        typer.Argument(
-            metavar="HOURS", min=0, max=A_YEAR_HOURS, help="How many hours, such as 0.5 or 25.", show_default=False
-        ),
-    ],
+    hours: Annotated[float, argument("HOURS", "How many hours, such as 0.5 or 25.", min=0, max=A_YEAR_HOURS)],
     fleet: FleetDir = Path(),
 ) -> None:
     """Let the lab's clock go ahead at once, for what takes long, such as a day of tests: `assay lab advance 25`."""
@@ -185,12 +170,7 @@ def advance(
 
 @lab_app.command()
 def tour(
-    scenarios: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="SCENARIO", help="The scenario files, such as scenarios/the-loop.yaml.", show_default=False
-        ),
-    ],
+    scenarios: Annotated[list[Path], argument("SCENARIO", "The scenario files, such as scenarios/the-loop.yaml.")],
     fleet: FleetDir = Path(),
 ) -> None:
     """Start a new lab, play a scenario on it with assay's own commands, and check the expected outcomes.

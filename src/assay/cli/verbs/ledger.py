@@ -9,7 +9,7 @@ import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, option
 from assay.cli.verbs.ledger_copies import archive, backup, find_anchors, open_ledger_workspace, restore
 from assay.model.errors import AssayError
 
@@ -18,10 +18,9 @@ ledger_app = typer.Typer(add_completion=False, no_args_is_help=True)
 ANCHOR_FORMS = "file:PATH, git-note[:REF] or rfc3161:URL[#ROOTS.pem]"
 Anchors = Annotated[
     list[str],
-    typer.Option(
-        "--anchor",
-        metavar="ANCHOR",
-        help=f"An anchor: {ANCHOR_FORMS}. May be repeated. Default: those of ledger-seal schedules, and those in use.",
+    option(
+        "--anchor ANCHOR",
+        f"An anchor: {ANCHOR_FORMS}. May be repeated. Default: those of ledger-seal schedules, and those in use.",
         show_default=False,
     ),
 ]
@@ -41,19 +40,14 @@ ledger_app.command()(archive)
 def verify(
     seal: Annotated[
         str,
-        typer.Option(
-            "--seal",
-            metavar="SEAL",
-            help="Also compare with a seal that an earlier `verify` printed and that is kept elsewhere.",
-        ),
+        option("--seal SEAL", "Also compare with a seal that an earlier `verify` printed and that is kept elsewhere."),
     ] = "",
     anchor: Anchors = [],  # noqa: B006 — typer copies it
     archived: Annotated[
         list[Path],
-        typer.Option(
-            "--archive",
-            metavar="FILE",
-            help="An archive of this ledger that is not where it was written. May be repeated.",
+        option(
+            "--archive FILE",
+            "An archive of this ledger that is not where it was written. May be repeated.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
@@ -100,10 +94,9 @@ def seal(
     anchor: Anchors = [],  # noqa: B006
     accept: Annotated[
         list[int],
-        typer.Option(
-            "--accept",
-            metavar="NUMBER",
-            help="A pruning or an archive that no seal covers, and that you made: the number of its entry.",
+        option(
+            "--accept NUMBER",
+            "A pruning or an archive that no seal covers, and that you made: the number of its entry.",
             show_default=False,
         ),
     ] = [],  # noqa: B006

@@ -15,7 +15,7 @@ import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, argument, option
 from assay.cli.workspace import Workspace
 from assay.ledger.copies.archive import CheckedArchive
 from assay.ledger.copies.seal import LedgerSeal
@@ -112,7 +112,7 @@ class BrokenLedgerAnswer:
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new file.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "The new file.")],
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
@@ -136,7 +136,7 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `assay ledger backup`.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "A file of `assay ledger backup`.")],
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
@@ -163,12 +163,10 @@ def restore(
 
 
 def archive(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new archive, such as 2025.gz.", show_default=False)],
-    before: Annotated[str, typer.Option("--before", metavar="DATE", help="Entries before this day (UTC).")] = "",
-    older_than: Annotated[
-        float | None, typer.Option("--older-than", metavar="DAYS", min=1, help="Entries older than so many days.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Move them. Without it, only show what would be moved.")] = False,
+    file: Annotated[Path, argument("FILE", "The new archive, such as 2025.gz.")],
+    before: Annotated[str, option("--before DATE", "Entries before this day (UTC).")] = "",
+    older_than: Annotated[float | None, option("--older-than DAYS", "Entries older than so many days.", min=1)] = None,
+    yes: Annotated[bool, option("--yes", "Move them. Without it, only show what would be moved.")] = False,
     who: Who = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",

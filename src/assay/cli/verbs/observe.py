@@ -14,7 +14,7 @@ import typer
 
 from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known, select_nodes
-from assay.cli.options import WHICH, FleetDir, OutputFormat, Pool, nodes_argument
+from assay.cli.options import WHICH, FleetDir, OutputFormat, Pool, nodes_argument, option
 from assay.cli.output import show_progress
 from assay.cli.verbs.faults import format_unjudged
 from assay.cli.workspace import Workspace
@@ -201,33 +201,19 @@ def print_unjudged(console: Console, report: CollectionReport) -> None:
 
 observe_app = typer.Typer(add_completion=False)
 
-Names = Annotated[
-    list[str] | None,
-    nodes_argument("The nodes. Default: all."),
-]
-Here = Annotated[
-    bool, typer.Option("--here", help="Read this machine instead, and print all readings.", rich_help_panel=WHICH)
-]
+Names = Annotated[list[str] | None, nodes_argument("The nodes. Default: all.")]
+Here = Annotated[bool, option("--here", "Read this machine instead, and print all readings.", group=WHICH)]
 Active = Annotated[
     str,
-    typer.Option(
-        "--active",
-        metavar="PARTS",
-        help=f"Also run those of these load tests that a node can, separated by commas: {', '.join(LOAD_PARTS)}.",
+    option(
+        "--active PARTS",
+        f"Also run those of these load tests that a node can, separated by commas: {', '.join(LOAD_PARTS)}.",
     ),
 ]
 Deadline = Annotated[
-    float,
-    typer.Option(
-        "--deadline",
-        metavar="S",
-        min=0.1,
-        help="Seconds for each channel; a BMC that answers gets 18 times that.",
-    ),
+    float, option("--deadline S", "Seconds for each channel; a BMC that answers gets 18 times that.", min=0.1)
 ]
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Write DIR/NODE.json instead of storing the evidence.")
-]
+Out = Annotated[Path | None, option("--out DIR", "Write DIR/NODE.json instead of storing the evidence.")]
 
 
 @observe_app.command()

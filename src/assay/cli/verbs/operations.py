@@ -16,7 +16,7 @@ from assay.act.orders.operations import OperationOrders, WantedOperation, expand
 from assay.cli.context_line import print_answer
 from assay.cli.name_check import require_known
 from assay.cli.operator_orders import Reason, Who, Within, identify_operator, parse_within
-from assay.cli.options import FleetDir, OutputFormat, complete_racks, nodes_argument
+from assay.cli.options import FleetDir, OutputFormat, argument, complete_racks, nodes_argument, option
 from assay.cli.workspace import Workspace
 from assay.decide.state.operation_record import ENDED, OPERATIONS
 from assay.ledger.ledger_reader import read_projection
@@ -40,16 +40,14 @@ class OperationsAnswer:
 
 
 operations_app = typer.Typer(add_completion=False)
-OperationId = Annotated[
-    str, typer.Argument(metavar="OPERATION", help="The id of an operation, or how it begins.", show_default=False)
-]
-Now = Annotated[bool, typer.Option("--now", help="Do not wait for the end of customers' jobs on the node.")]
+OperationId = Annotated[str, argument("OPERATION", "The id of an operation, or how it begins.")]
+Now = Annotated[bool, option("--now", "Do not wait for the end of customers' jobs on the node.")]
 
 
 @operations_app.callback(invoke_without_command=True)
 def operations(
     context: typer.Context,
-    all_: Annotated[bool, typer.Option("--all", help="Show those that have ended too.")] = False,
+    all_: Annotated[bool, option("--all", "Show those that have ended too.")] = False,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
@@ -68,23 +66,15 @@ def operations(
 
 @operations_app.command()
 def start(
-    operation: Annotated[OperationName, typer.Argument(metavar="OPERATION", help="What to do.", show_default=False)],
+    operation: Annotated[OperationName, argument("OPERATION", "What to do.")],
     nodes: Annotated[list[str] | None, nodes_argument("One or more nodes, such as n[0001-0099].")] = None,
     reason: Reason = "",
-    rack: Annotated[
-        str, typer.Option("--rack", metavar="RACK", autocompletion=complete_racks, help="All nodes of this rack.")
-    ] = "",
-    gpus: Annotated[
-        list[int] | None, typer.Option("--gpu", metavar="SLOT", min=0, help="Only this GPU, for gpu-reset; repeatable.")
-    ] = None,
-    at: Annotated[
-        str, typer.Option("--at", metavar="TIME", help="Plan it: it begins then. 2026-12-24T08:00:00Z; with --until.")
-    ] = "",
-    until: Annotated[str, typer.Option("--until", metavar="TIME", help="When planned work should end.")] = "",
+    rack: Annotated[str, option("--rack RACK", "All nodes of this rack.", complete=complete_racks)] = "",
+    gpus: Annotated[list[int] | None, option("--gpu SLOT", "Only this GPU, for gpu-reset; repeatable.", min=0)] = None,
+    at: Annotated[str, option("--at TIME", "Plan it: it begins then. 2026-12-24T08:00:00Z; with --until.")] = "",
+    until: Annotated[str, option("--until TIME", "When planned work should end.")] = "",
     now: Now = False,
-    key: Annotated[
-        str, typer.Option("--key", metavar="KEY", help="The same key is the same operation. Default: a new one.")
-    ] = "",
+    key: Annotated[str, option("--key KEY", "The same key is the same operation. Default: a new one.")] = "",
     within: Within = "",
     who: Who = "",
     fleet: FleetDir = Path(),
@@ -176,7 +166,7 @@ def cancel(
 @operations_app.command()
 def defer(
     ident: OperationId,
-    to: Annotated[str, typer.Option("--to", metavar="TIME", help="When it begins, such as 2026-12-24T08:00:00Z.")],
+    to: Annotated[str, option("--to TIME", "When it begins, such as 2026-12-24T08:00:00Z.")],
     reason: Reason,
     who: Who = "",
     fleet: FleetDir = Path(),

@@ -18,18 +18,14 @@ from assay.act.orders.orders import (
     release_node,
 )
 from assay.cli.operator_orders import NodeNames, Reason, Who, Within, identify_operator, parse_within, record_orders
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, argument, option
 from assay.cli.workspace import Workspace
 
 hold_app = typer.Typer(add_completion=False)
 release_app = typer.Typer(add_completion=False)
 
-Until = Annotated[
-    str, typer.Option("--until", metavar="TIME", help="End the hold at this time: 2026-12-01T18:00 (UTC).")
-]
-Duration = Annotated[
-    str, typer.Option("--for", metavar="DURATION", help="End the hold this long after its start: 90m, 12h, 3d, 2w.")
-]
+Until = Annotated[str, option("--until TIME", "End the hold at this time: 2026-12-01T18:00 (UTC).")]
+Duration = Annotated[str, option("--for DURATION", "End the hold this long after its start: 90m, 12h, 3d, 2w.")]
 
 
 @hold_app.command()
@@ -71,20 +67,13 @@ move_app = typer.Typer(add_completion=False)
 certify_app = typer.Typer(add_completion=False)
 
 
-Now = Annotated[bool, typer.Option("--now", help="Do not wait for the end of customers' jobs on the node.")]
+Now = Annotated[bool, option("--now", "Do not wait for the end of customers' jobs on the node.")]
 
 
 @move_app.command()
 def move(
     nodes: NodeNames,
-    state: Annotated[
-        str,
-        typer.Argument(
-            metavar="STATE",
-            help="The target state, by its name in the policy.",
-            show_default=False,
-        ),
-    ],
+    state: Annotated[str, argument("STATE", "The target state, by its name in the policy.")],
     reason: Reason,
     now: Now = False,
     within: Within = "",
@@ -127,10 +116,7 @@ def certify(
 approve_app = typer.Typer(add_completion=False)
 decline_app = typer.Typer(add_completion=False)
 
-DecisionId = Annotated[
-    str,
-    typer.Argument(metavar="DECISION", help="The id of what waits, or how it begins.", show_default=False),
-]
+DecisionId = Annotated[str, argument("DECISION", "The id of what waits, or how it begins.")]
 
 
 @approve_app.command()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, ServerError, TokenFile
-from assay.cli.options import FleetDir
+from assay.cli.options import FleetDir, option
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
@@ -26,27 +26,21 @@ plan_app = typer.Typer(add_completion=False)
 @plan_app.command()
 def plan(
     base: Annotated[
-        str,
-        typer.Option(
-            metavar="REV", help="The revision to merge into: a branch, a tag or a commit.", show_default=False
-        ),
+        str, option("--base REV", "The revision to merge into: a branch, a tag or a commit.", show_default=False)
     ],
     head: Annotated[
-        str, typer.Option(metavar="REV", help="The revision to merge. Default: the working tree.", show_default=False)
+        str, option("--head REV", "The revision to merge. Default: the working tree.", show_default=False)
     ] = "",
     fleet: FleetDir = Path(),
     format_: Annotated[
         Literal["text", "json", "markdown"],
-        typer.Option(
-            "--format", help="text for people, json for machines, markdown for a pull request.", show_default=False
-        ),
+        option("--format", "text for people, json for machines, markdown for a pull request.", show_default=False),
     ] = "text",
     server: Server = "",
     token_file: TokenFile = None,
     authority: ServerAuthority = None,
     store: Annotated[
-        bool,
-        typer.Option("--store", help="Record the plan as reviewed: in a git note of the head, which must be a commit."),
+        bool, option("--store", "Record the plan as reviewed: in a git note of the head, which must be a commit.")
     ] = False,
 ) -> None:
     """Compare two revisions of the fleet repository: the changes, the work they cause, and the policy's limits.

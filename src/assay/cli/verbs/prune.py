@@ -10,7 +10,7 @@ import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, option
 from assay.cli.verbs.ledger_copies import seal_removals
 from assay.cli.workspace import Workspace
 from assay.model.facts import fact
@@ -64,7 +64,7 @@ MAX_NAMED = 20
 
 @prune_app.command()
 def prune(
-    yes: Annotated[bool, typer.Option("--yes", help="Delete. Without it, only show what would be deleted.")] = False,
+    yes: Annotated[bool, option("--yes", "Delete. Without it, only show what would be deleted.")] = False,
     who: Who = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",

@@ -18,7 +18,7 @@ import typer
 
 from assay.cli.context_line import format_answer
 from assay.cli.name_check import select_nodes
-from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
+from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool, option
 from assay.cli.service_log import LogFormat, open_service_log
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError, require_extra
@@ -61,28 +61,16 @@ class ReconcileAnswer:
 reconcile_app = typer.Typer(add_completion=False)
 LOG = logging.getLogger("assay.reconcile")
 
-Once = Annotated[bool, typer.Option("--once", help="Make one round over all nodes, then exit.", rich_help_panel=HOW)]
-Settle = Annotated[
-    bool,
-    typer.Option("--settle", help="Repeat rounds until nothing changes, 12 at most, then exit.", rich_help_panel=HOW),
-]
+Once = Annotated[bool, option("--once", "Make one round over all nodes, then exit.", group=HOW)]
+Settle = Annotated[bool, option("--settle", "Repeat rounds until nothing changes, 12 at most, then exit.", group=HOW)]
 Interval = Annotated[
     float | None,
-    typer.Option(
-        "--interval",
-        metavar="S",
-        min=1,
-        help="Seconds between two observations of a node. Default: specs/schedules.",
-        rich_help_panel=HOW,
-    ),
+    option("--interval S", "Seconds between two observations of a node. Default: specs/schedules.", group=HOW, min=1),
 ]
 Metrics = Annotated[
     str,
-    typer.Option(
-        "--metrics",
-        metavar="IP:PORT",
-        help="Give a Prometheus the metrics there, at /metrics, and /healthz and /readyz.",
-        rich_help_panel=HOW,
+    option(
+        "--metrics IP:PORT", "Give a Prometheus the metrics there, at /metrics, and /healthz and /readyz.", group=HOW
     ),
 ]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.context_line import format_answer
-from assay.cli.options import FleetDir, Jobs, OutputFormat, RunName
+from assay.cli.options import FleetDir, Jobs, OutputFormat, RunName, option
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
 from assay.model.facts import fact
@@ -55,12 +55,7 @@ class RejudgeAnswer(RejudgeHead):
 rejudge_app = typer.Typer(add_completion=False)
 
 Spec = Annotated[
-    str,
-    typer.Option(
-        "--spec",
-        metavar="REV",
-        help="Use the specs of this commit; . is the working tree. Default: the commit of the run.",
-    ),
+    str, option("--spec REV", "Use the specs of this commit; . is the working tree. Default: the commit of the run.")
 ]
 
 

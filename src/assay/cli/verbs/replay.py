@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.options import OptionalFleetDir, OutputFormat
+from assay.cli.options import OptionalFleetDir, OutputFormat, option
 from assay.cli.workspace import Workspace, load_surrounding_fleet
 from assay.decide.replay.history import format_elapsed
 from assay.model.errors import AssayError
@@ -42,12 +42,12 @@ COST_TITLES = {
 
 @replay_app.command()
 def replay(
-    policy: Annotated[Path, typer.Option(metavar="FILE", help="The policy to try.", show_default=False)],
+    policy: Annotated[Path, option("--policy FILE", "The policy to try.", show_default=False)],
     events: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The history: one JSON object per line. Default: the last 30 days of the ledger.",
+        option(
+            "--events FILE",
+            "The history: one JSON object per line. Default: the last 30 days of the ledger.",
             show_default=False,
         ),
     ] = None,

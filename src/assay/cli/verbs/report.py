@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, option
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.facts import fact
@@ -32,10 +32,9 @@ report_app = typer.Typer(add_completion=False)
 
 @report_app.command()
 def report(
-    serve: Annotated[bool, typer.Option("--serve", help="Serve all pages on this machine until Ctrl-C.")] = False,
+    serve: Annotated[bool, option("--serve", "Serve all pages on this machine until Ctrl-C.")] = False,
     since: Annotated[
-        float,
-        typer.Option("--since", metavar="HOURS", min=0.0, help="Overview: show what broke in the last HOURS hours."),
+        float, option("--since HOURS", "Overview: show what broke in the last HOURS hours.", min=0.0)
     ] = 24.0,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",

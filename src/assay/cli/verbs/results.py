@@ -21,6 +21,7 @@ from assay.cli.options import (
     complete_checks,
     complete_racks,
     complete_runs,
+    option,
 )
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -39,54 +40,24 @@ _COMPARE = "Comparison"
 _LIST = "List of runs"
 
 Racks = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rack",
-        metavar="RACK",
-        autocompletion=complete_racks,
-        help="Only the nodes of this rack.",
-        rich_help_panel=WHICH,
-    ),
+    list[str] | None, option("--rack RACK", "Only the nodes of this rack.", group=WHICH, complete=complete_racks)
 ]
 Checks = Annotated[
     list[str] | None,
-    typer.Option(
-        "--check",
-        metavar="GLOB",
-        autocompletion=complete_checks,
-        help="Only these checks, such as '*ecc*'.",
-        rich_help_panel=WHICH,
-    ),
+    option("--check GLOB", "Only these checks, such as '*ecc*'.", group=WHICH, complete=complete_checks),
 ]
 Verdicts = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--verdict", metavar="VERDICT", help=f"Only this verdict: {', '.join(VERDICTS)}.", rich_help_panel=WHICH
-    ),
+    list[str] | None, option("--verdict VERDICT", f"Only this verdict: {', '.join(VERDICTS)}.", group=WHICH)
 ]
-Compare = Annotated[
-    bool,
-    typer.Option("--compare", help="Compare with the previous run of the same selection.", rich_help_panel=_COMPARE),
-]
+Compare = Annotated[bool, option("--compare", "Compare with the previous run of the same selection.", group=_COMPARE)]
 Against = Annotated[
-    str,
-    typer.Option(
-        "--against",
-        metavar="RUN",
-        autocompletion=complete_runs,
-        help="Compare with this earlier run.",
-        rich_help_panel=_COMPARE,
-    ),
+    str, option("--against RUN", "Compare with this earlier run.", group=_COMPARE, complete=complete_runs)
 ]
-List = Annotated[bool, typer.Option("--list", help="List the runs, newest first.", rich_help_panel=_LIST)]
-Most = Annotated[int, typer.Option("--most", metavar="N", min=1, help="List at most N runs.", rich_help_panel=_LIST)]
+List = Annotated[bool, option("--list", "List the runs, newest first.", group=_LIST)]
+Most = Annotated[int, option("--most N", "List at most N runs.", group=_LIST, min=1)]
 Formats = Annotated[
     Form,
-    typer.Option(
-        "--format",
-        help="text for people, json for machines, csv for spreadsheets, junit for CI.",
-        show_default=False,
-    ),
+    option("--format", "text for people, json for machines, csv for spreadsheets, junit for CI.", show_default=False),
 ]
 
 

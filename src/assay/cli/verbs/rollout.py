@@ -13,7 +13,7 @@ import typer
 from assay.act.orders.orders import OperatorIdentity, find_active_rollout, find_rollout, pause_rollout, resume_rollout
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Reason, Who, identify_operator
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, argument
 from assay.cli.workspace import Workspace
 from assay.decide.rollouts.decide_rollouts import shorten_id, withdraw_orders
 from assay.decide.rollouts.node_progress import PROGRESS_KINDS
@@ -136,10 +136,7 @@ def _format_nodes_of_kind(report: RolloutReport, kind: str) -> Iterator[str]:
 
 rollout_app = typer.Typer(add_completion=False)
 
-RolloutId = Annotated[
-    str,
-    typer.Argument(metavar="ID", help="The rollout: the first characters of its id are enough.", show_default=False),
-]
+RolloutId = Annotated[str, argument("ID", "The rollout: the first characters of its id are enough.")]
 
 
 @rollout_app.callback(invoke_without_command=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.context_line import format_answer, print_answer
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, argument, option
 from assay.cli.output import print_step
 from assay.cli.workspace import Workspace
 from assay.ledger.location import read_all_entries
@@ -91,12 +91,9 @@ def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputForm
 def run(
     context: typer.Context,
     names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME", help="Run these schedules, due or not. Default: what is due.", show_default=False
-        ),
+        list[str] | None, argument("NAME", "Run these schedules, due or not. Default: what is due.")
     ] = None,
-    part: Annotated[str, typer.Option("--of", metavar="PART", help="Only for this pool or fabric.")] = "",
+    part: Annotated[str, option("--of PART", "Only for this pool or fabric.")] = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:

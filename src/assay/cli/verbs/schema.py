@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from assay.cli.name_check import suggest_names
+from assay.cli.options import argument
 from assay.declare.schemas import build_list_schema
 from assay.model.errors import AssayError
 
@@ -183,11 +184,10 @@ def complete_commands(ctx: typer.Context, incomplete: str) -> list[str]:
 def schema(
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="COMMAND",
-            autocompletion=complete_commands,
-            help="A command as you would give it, without assay: status, or ledger verify.",
-            show_default=False,
+        argument(
+            "COMMAND",
+            "A command as you would give it, without assay: status, or ledger verify.",
+            complete=complete_commands,
         ),
     ] = None,
 ) -> None:

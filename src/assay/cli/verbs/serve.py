@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.options import FleetDir
+from assay.cli.options import FleetDir, option
 from assay.cli.service_log import LogFormat, open_service_log
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -22,18 +22,12 @@ serve_app = typer.Typer(add_completion=False)
 
 @serve_app.command()
 def serve(
-    host: Annotated[str, typer.Option(metavar="IP", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="PORT", min=0, max=65535, help="The port. 0 takes a free one and prints it.")
-    ] = 8443,
-    cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The server's certificate with its chain (PEM).")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its private key (PEM), if it is in another file.")
-    ] = None,
+    host: Annotated[str, option("--host IP", "The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, option("--port PORT", "The port. 0 takes a free one and prints it.", min=0, max=65535)] = 8443,
+    cert: Annotated[Path | None, option("--cert FILE", "The server's certificate with its chain (PEM).")] = None,
+    key: Annotated[Path | None, option("--key FILE", "Its private key (PEM), if it is in another file.")] = None,
     boot: Annotated[
-        bool, typer.Option("--boot", help="Only answer machines that boot: scripts, images, first data. No secrets.")
+        bool, option("--boot", "Only answer machines that boot: scripts, images, first data. No secrets.")
     ] = False,
     fleet: FleetDir = Path(),
     log_format: LogFormat = "text",
@@ -71,8 +65,7 @@ TEXTFILE_SUFFIX = ".prom"
 @metrics_app.command()
 def metrics(
     to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="FILE", help="Replace this file, which node_exporter's textfile collector reads."),
+        Path | None, option("--to FILE", "Replace this file, which node_exporter's textfile collector reads.")
     ] = None,
     fleet: FleetDir = Path(),
 ) -> None:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
-from assay.cli.options import FleetDir, OutputFormat, complete_nodes
+from assay.cli.options import FleetDir, OutputFormat, argument, complete_nodes, option
 from assay.cli.workspace import Workspace
 from assay.declare.declared_hosts import HostDeclaration
 from assay.declare.group_variables import VariableLayer, find_deciding_layer
@@ -170,14 +170,10 @@ show_app = typer.Typer(add_completion=False)
 
 @show_app.command()
 def show(
-    node: Annotated[
-        str, typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The node.", show_default=False)
-    ],
-    path: Annotated[
-        str, typer.Argument(metavar="PATH", help="Only this part, such as limits, gpus.model or bmc.")
-    ] = "",
+    node: Annotated[str, argument("NODE", "The node.", complete=complete_nodes)],
+    path: Annotated[str, argument("PATH", "Only this part, such as limits, gpus.model or bmc.")] = "",
     cloud_init: Annotated[
-        bool, typer.Option("--cloud-init", help="Show the documents that cloud-init gets when the node boots.")
+        bool, option("--cloud-init", "Show the documents that cloud-init gets when the node boots.")
     ] = False,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",

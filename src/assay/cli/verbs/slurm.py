@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.name_check import require_known
-from assay.cli.options import FleetDir, complete_nodes
+from assay.cli.options import FleetDir, argument, complete_nodes
 from assay.declare.home import require_repository
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def _slurm() -> None:
 
 @slurm_app.command()
 def orders(
-    node: Annotated[
-        str, typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The node.", show_default=False)
-    ],
+    node: Annotated[str, argument("NODE", "The node.", complete=complete_nodes)],
     fleet: FleetDir = Path(),
 ) -> None:
     """Print what the hooks on a node check, and for which faults they drain it, as JSON.

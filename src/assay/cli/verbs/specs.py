@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.name_check import require_known
-from assay.cli.options import FleetDir, complete_nodes
+from assay.cli.options import FleetDir, argument, complete_nodes, option
 from assay.cli.workspace import Workspace
 from assay.declare.home import require_repository
 from assay.model.errors import AssayError
@@ -27,19 +27,11 @@ def _specs() -> None:
 @specs_app.command()
 def learn(
     nodes: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NODE…",
-            autocompletion=complete_nodes,
-            help="A node in good condition; two for --golden.",
-            show_default=False,
-        ),
+        list[str], argument("NODE…", "A node in good condition; two for --golden.", complete=complete_nodes)
     ],
-    golden: Annotated[
-        bool, typer.Option("--golden", help="Draft golden digests from what several nodes computed alike.")
-    ] = False,
+    golden: Annotated[bool, option("--golden", "Draft golden digests from what several nodes computed alike.")] = False,
     part: Annotated[
-        str, typer.Option("--part", metavar="PART", help=f"With --golden, of which load: {', '.join(GOLDEN_PARTS)}.")
+        str, option("--part PART", f"With --golden, of which load: {', '.join(GOLDEN_PARTS)}.")
     ] = GOLDEN_PARTS[0],
     fleet: FleetDir = Path(),
 ) -> None:
@@ -112,7 +104,7 @@ def _read_evidence(workspace: Workspace, node: str) -> EvidenceDocument:
 @specs_app.command()
 def codeowners(
     fleet: FleetDir = Path(),
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; say whether the file is current.")] = False,
+    check: Annotated[bool, option("--check", "Write nothing; say whether the file is current.")] = False,
 ) -> None:
     """Write CODEOWNERS from the owners of all specs, so that the forge asks the right team to review a change.
 

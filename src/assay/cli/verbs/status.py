@@ -16,7 +16,7 @@ from assay.act.orders.orders import format_hold_end
 from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
 from assay.cli.name_check import require_known
-from assay.cli.options import WHICH, FleetDir, Nodes, Pools, Racks, States, TableFormat
+from assay.cli.options import WHICH, FleetDir, Nodes, Pools, Racks, States, TableFormat, option
 from assay.cli.output import escape, make_table, open_console
 from assay.cli.verbs.breaker import format_breaker
 from assay.cli.workspace import Workspace, load_fleet_records, pick_node_state
@@ -231,13 +231,13 @@ def status(
     states: States = None,
     since: Annotated[
         str,
-        typer.Option(
-            metavar="DURATION",
-            help="Only nodes that have come into their state within this time: 90m, 12h, 3d.",
-            rich_help_panel=WHICH,
+        option(
+            "--since DURATION",
+            "Only nodes that have come into their state within this time: 90m, 12h, 3d.",
+            group=WHICH,
         ),
     ] = "",
-    lists_all: Annotated[bool, typer.Option("--all", help="List every node, also of a large fleet.")] = False,
+    lists_all: Annotated[bool, option("--all", "List every node, also of a large fleet.")] = False,
     server: Server = "",
     token_file: TokenFile = None,
     ca: ServerAuthority = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.options import FleetDir, Jobs, OutputFormat, complete_checks
+from assay.cli.options import FleetDir, Jobs, OutputFormat, complete_checks, option
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
 from assay.model.facts import fact
@@ -32,18 +32,11 @@ suites_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 Patterns = Annotated[
     list[str] | None,
-    typer.Option(
-        "--check",
-        metavar="GLOB",
-        autocompletion=complete_checks,
-        help="Only checks with this id or function name; may be repeated.",
-    ),
+    option("--check GLOB", "Only checks with this id or function name; may be repeated.", complete=complete_checks),
 ]
 ListFormat = Annotated[
     Literal["text", "json", "markdown"],
-    typer.Option(
-        "--format", help="text for people, json for machines, markdown for documentation.", show_default=False
-    ),
+    option("--format", "text for people, json for machines, markdown for documentation.", show_default=False),
 ]
 
 

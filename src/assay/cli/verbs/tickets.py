@@ -13,7 +13,7 @@ import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who
-from assay.cli.options import FleetDir, OutputFormat, TableFormat, complete_nodes
+from assay.cli.options import FleetDir, OutputFormat, TableFormat, argument, complete_nodes, option
 from assay.cli.workspace import Workspace
 from assay.model.entries.tickets import DigestSentEntry, TicketDeliveredEntry
 from assay.model.errors import AssayError
@@ -103,7 +103,7 @@ tickets_app = typer.Typer(add_completion=False)
 @tickets_app.callback(invoke_without_command=True)
 def tickets(
     context: typer.Context,
-    all_: Annotated[bool, typer.Option("--all", help="Show closed tickets too.")] = False,
+    all_: Annotated[bool, option("--all", "Show closed tickets too.")] = False,
     fleet: FleetDir = Path(),
     form: TableFormat = "text",
 ) -> None:
@@ -147,13 +147,8 @@ def tickets(
 @tickets_app.command()
 def repairs(
     context: typer.Context,
-    node: Annotated[
-        str,
-        typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="Only of this machine.", show_default=False),
-    ] = "",
-    serial: Annotated[
-        str, typer.Option("--serial", metavar="S", help="Only of the machine or part with this serial number.")
-    ] = "",
+    node: Annotated[str, argument("NODE", "Only of this machine.", complete=complete_nodes)] = "",
+    serial: Annotated[str, option("--serial S", "Only of the machine or part with this serial number.")] = "",
     fleet: FleetDir = Path(),
     form: TableFormat = "text",
 ) -> None:
@@ -187,8 +182,8 @@ def _format_repair(repair: MachineRepair) -> Iterator[str]:
 @tickets_app.command()
 def done(
     context: typer.Context,
-    ident: Annotated[str, typer.Argument(metavar="ID", help="The ticket: the start of its id.", show_default=False)],
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="What you did.", show_default=False)],
+    ident: Annotated[str, argument("ID", "The ticket: the start of its id.")],
+    reason: Annotated[str, option("--reason TEXT", "What you did.", show_default=False)],
     who: Who = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",

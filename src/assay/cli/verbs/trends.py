@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, option
 from assay.cli.workspace import Workspace, tell_left_out
 from assay.model.errors import AssayError
 from assay.model.text.lists import format_count
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from assay.model.specs.trend_rules import TrendRules
 
 
-AsOf = Annotated[str, typer.Option(metavar="TIME", help="Ask as of this moment (ISO 8601, UTC). By default: now.")]
+AsOf = Annotated[str, option("--as-of TIME", "Ask as of this moment (ISO 8601, UTC). By default: now.")]
 
 
 def parse_moment(text: str, workspace: Workspace | None = None) -> datetime:
@@ -61,26 +61,24 @@ def trends(
     fleet: FleetDir = Path(),
     measurements: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Instead of the fleet's history: Parquet, CSV or JSON lines (time, node, subject, name, value, unit, "
+        option(
+            "--measurements FILE",
+            "Instead of the fleet's history: Parquet, CSV or JSON lines (time, node, subject, name, value, unit, "
             "at_least, at_most), or the JSON of a Prometheus range query.",
         ),
     ] = None,
     declare: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=UNIT:SIDE", help="The unit of a measurement, and its worse side: `up` or `down`."),
+        option("--declare NAME=UNIT:SIDE", "The unit of a measurement, and its worse side: `up` or `down`."),
     ] = None,
     holders: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Who a part was, where: node, subject, serial, sku, firmware, rack, position, since, until.",
+        option(
+            "--holders FILE",
+            "Who a part was, where: node, subject, serial, sku, firmware, rack, position, since, until.",
         ),
     ] = None,
-    failures: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What failed: time, node, subject, fault.")
-    ] = None,
+    failures: Annotated[Path | None, option("--failures FILE", "What failed: time, node, subject, fault.")] = None,
     as_of: AsOf = "",
     form: OutputFormat = "text",
 ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, argument, option
 from assay.decide.plan.inputs import HistoryReport
 from assay.declare.home import require_repository
 from assay.declare.starter.upgrade_plan import DELETED, FileChange, Status, UpgradePlan
@@ -81,17 +81,14 @@ upgrade_app = typer.Typer(add_completion=False)
 def upgrade(
     fleet: FleetDir = Path(),
     is_applied: Annotated[
-        bool, typer.Option("--apply", help="Write it into the working tree; without this, only show it.")
+        bool, option("--apply", "Write it into the working tree; without this, only show it.")
     ] = False,
     base: Annotated[
         str,
-        typer.Option(
-            metavar="REV",
-            help="For a fleet without a record: a commit that has the files as `assay init` copied them.",
-        ),
+        option("--base REV", "For a fleet without a record: a commit that has the files as `assay init` copied them."),
     ] = "",
     despite_history: Annotated[
-        bool, typer.Option("--despite-history", help="Write it though the stored history speaks against it.")
+        bool, option("--despite-history", "Write it though the stored history speaks against it.")
     ] = False,
     form: OutputFormat = "text",
 ) -> None:
@@ -287,14 +284,12 @@ README.md there is a guide for the first hour."""
 
 @init_app.command()
 def init(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="An empty folder, or one that does not exist yet.", show_default=False)
-    ],
+    folder: Annotated[Path, argument("DIR", "An empty folder, or one that does not exist yet.")],
     ci: Annotated[
-        Literal["github", "gitlab", "both"], typer.Option(help="Whose workflows to add: see docs/ci.md.")
+        Literal["github", "gitlab", "both"], option("--ci", "Whose workflows to add: see docs/ci.md.")
     ] = "github",
     burn_in: Annotated[
-        Literal["day", "short"], typer.Option(help="How long a node is loaded before it serves: a day, or 4 hours.")
+        Literal["day", "short"], option("--burn-in", "How long a node is loaded before it serves: a day, or 4 hours.")
     ] = "day",
 ) -> None:
     """Create a fleet repository with an example inventory, specs, suites and playbooks.

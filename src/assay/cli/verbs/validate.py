@@ -14,7 +14,19 @@ import typer
 
 from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known, select_nodes
-from assay.cli.options import HOW, WHICH, FleetDir, Jobs, Nodes, OutputFormat, Phases, Pools, complete_runs
+from assay.cli.options import (
+    HOW,
+    WHICH,
+    FleetDir,
+    Jobs,
+    Nodes,
+    OutputFormat,
+    Phases,
+    Pools,
+    argument,
+    complete_runs,
+    option,
+)
 from assay.cli.output import print_step, show_progress
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -31,37 +43,16 @@ MAX_LINES_SHOWN = 60
 EXIT_INTERRUPTED = 130  # as a shell reports Ctrl-C
 WEEKLY = "weekly"
 
-PytestArgs = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="-- PYTEST OPTIONS", help='Options for pytest: -- -k "pcie".', show_default=False),
-]
-Evidence = Annotated[
-    Path | None,
-    typer.Option("--evidence", metavar="DIR", help="Judge the documents in this folder.", rich_help_panel=WHICH),
-]
+PytestArgs = Annotated[list[str] | None, argument("-- PYTEST OPTIONS", 'Options for pytest: -- -k "pcie".')]
+Evidence = Annotated[Path | None, option("--evidence DIR", "Judge the documents in this folder.", group=WHICH)]
 Resume = Annotated[
-    str | None,
-    typer.Option(
-        "--resume",
-        metavar="RUN",
-        autocompletion=complete_runs,
-        help="Continue a run: its id, last, last~1, …",
-        rich_help_panel=HOW,
-    ),
+    str | None, option("--resume RUN", "Continue a run: its id, last, last~1, …", group=HOW, complete=complete_runs)
 ]
-Deadline = Annotated[
-    float, typer.Option("--deadline", min=1, metavar="S", help="Seconds for one shard.", rich_help_panel=HOW)
-]
+Deadline = Annotated[float, option("--deadline S", "Seconds for one shard.", group=HOW, min=1)]
 ShardHost = Annotated[
-    Literal["here", "slurm"],
-    typer.Option("--on", help="Run shards as processes here, or as a Slurm job array.", rich_help_panel=HOW),
+    Literal["here", "slurm"], option("--on", "Run shards as processes here, or as a Slurm job array.", group=HOW)
 ]
-Sbatch = Annotated[
-    str,
-    typer.Option(
-        "--sbatch", metavar="OPTIONS", help="Options for sbatch: --sbatch '--partition=checks'.", rich_help_panel=HOW
-    ),
-]
+Sbatch = Annotated[str, option("--sbatch OPTIONS", "Options for sbatch: --sbatch '--partition=checks'.", group=HOW)]
 
 
 @validate_app.command()
