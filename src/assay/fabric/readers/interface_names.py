@@ -66,14 +66,19 @@ class InterfaceNumbers:
 
     def find(self, name: str) -> int:
         """Return the number of a port, 0 for a name that is of no switch port."""
+        return self._numbers.get(name, 0)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: self._count(name) for name in (*self._lanes, *self._cages)}
+
+    def _count(self, name: str) -> int:
         if name in self._lanes:
             lane, of_cage = self._lanes[name], self._lanes_of_cage
             if not of_cage:
                 return lane // self._lane_step + 1
             return lane // of_cage * self.split + lane % of_cage // self._lane_step + 1
-        cage = self._cages.get(name)
-        if cage is None:
-            return 0
+        cage = self._cages[name]
         return (cage.number - 1) * self.split + self._parts.index(max(cage.part, self._first_part)) + 1
 
     @cached_property

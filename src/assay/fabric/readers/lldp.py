@@ -28,9 +28,12 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from pydantic_core import from_json
 
 from assay.fabric.discovery import LocalProblem
 from assay.fabric.lazy_discovery import DeviceHead, LazyDiscovery, PortRow, PortRows
@@ -41,7 +44,7 @@ from assay.fabric.readers.tool_text import find_stderr_problems
 NAMED = "eeee"
 """How the identity of a device begins that was made of names."""
 MAC = re.compile(r"(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}")
-PREFIXED = re.compile(r"([\w.-]+)(?:: ?| \| )(.*)")
+PREFIX = re.compile(r"([\w.-]+)(?:: ?| \| )")
 HEADED = re.compile(r"(?m)^-{4,}\n([\w.-]+)(?: \(1\))?\n-{4,}\n")
 MAU = re.compile(r"(\d+)(G(?:ig)?)?[Bb]ase")
 SPEED_FILE = re.compile(r"/sys/class/net/([^/\s]+)/speed:(\d+)")
@@ -110,24 +113,31 @@ def parse(text: str, stderr: str = "") -> LldpDiscovery:
 
 def _split_hosts(text: str) -> Iterator[tuple[str, Any]]:
     """Yield each host with its text or document; "" for what names no host."""
-    if headed := HEADED.split(text)[1:]:
+    if ("\n----" in text or text.startswith("----")) and (headed := HEADED.split(text)[1:]):
         yield from zip(headed[::2], headed[1::2], strict=True)
         return
     if text.lstrip().startswith(("{", "[")):
-        documents = json.loads(text) if text.rstrip().endswith(("}", "]")) else None
+        documents = from_json(text) if text.rstrip().endswith(("}", "]")) else None
         if isinstance(documents, dict) and documents and all(map(_is_part, documents.values())):
             yield from ((_shorten(host), part) for host, part in documents.items())
         else:
             yield "", text
         return
-    lines_of: dict[str, list[str]] = defaultdict(list)
-    for line in text.splitlines():
-        host, colon, rest = line.partition(": ")
-        if not colon or host not in lines_of:  # a regular expression for each of millions of lines would cost seconds
-            match = PREFIXED.fullmatch(line)
-            host, rest = match.groups() if match else ("", line)
-        lines_of[host].append(rest)
-    yield from ((_shorten(host), "\n".join(lines)) for host, lines in lines_of.items())
+    blocks_of: dict[str, list[str]] = defaultdict(list)
+    at = 0
+    while at < len(text):
+        match = PREFIX.match(text, at)
+        host, prefix = (match[1], match[0]) if match else ("", "")
+        block = _compile_block(prefix).match(text, at)
+        blocks_of[host].append(block[0][len(prefix) :].replace(f"\n{prefix}", "\n") if prefix else block[0])
+        at = block.end()
+    yield from ((_shorten(host), "".join(blocks)) for host, blocks in blocks_of.items())
+
+
+@lru_cache(None)
+def _compile_block(prefix: str) -> re.Pattern[str]:
+    """Return what matches one line, or all lines in a row that begin alike: one at a time, millions cost seconds."""
+    return re.compile(rf"(?:{re.escape(prefix)}.*\n?)++" if prefix.endswith(" ") else ".*\n?")
 
 
 def _is_part(part: Any) -> bool:
@@ -150,6 +160,13 @@ def _read_part(host: str, part: Any, reports: dict[str, HostReport]) -> None:
                 reader(host, document, reports)
         return
     decoder, rest = json.JSONDecoder(), part.strip()
+    whole = None
+    if rest.startswith("{") and rest.endswith("}"):
+        with suppress(ValueError):  # several documents, which the slower loop parts
+            whole = from_json(rest)
+    if whole is not None:
+        _read_part(host, whole, reports)
+        return
     while start := re.search(r"(?m)^[ \t]*[{\[]", rest):
         _read_tables(rest[: start.start()], reports[host])
         document, end = decoder.raw_decode(rest, start.end() - 1)
@@ -179,7 +196,7 @@ def _one(part: Any) -> Any:
 
 
 def _text(part: Any) -> str:
-    entry = _one(part)
+    entry = part if isinstance(part, str) else _one(part)
     return str(entry.get("value", "") if isinstance(entry, dict) else entry or "")
 
 
@@ -284,6 +301,7 @@ def _read_mau(text: str) -> str:
     return _read_speed(f"{match[1]}{'G' if match[2] else 'M'}") if match else ""
 
 
+@lru_cache(1 << 17)
 def _read_mac(text: str) -> str:
     """Return the 12 hex digits of a MAC, "" for another text."""
     return re.sub("[:-]", "", text).lower() if MAC.fullmatch(text) else ""
@@ -304,6 +322,7 @@ class _Fabric:
         self.switches = {host for host, report in reports.items() if report.is_switch}
         self.known = [entry for report in reports.values() for entry in report.neighbours]
         self.numbers = self._number_ports()
+        self.ports: dict[str, int] = defaultdict(int)
         self.chassis_of: dict[str, set[str]] = defaultdict(set)
         self.mac_of: dict[tuple[str, str], str] = {}
         for entry in self.known:
@@ -332,6 +351,8 @@ class _Fabric:
             rows[digits].append((str(number), far, str(far_number), rate))
         for device_rows in rows.values():
             device_rows.sort(key=lambda row: int(row[0]))
+        for digits, ports in self.ports.items():
+            self.heads[digits] = ("switch", str(ports), self.heads[digits][2], "")
         notes = [] if rates or not rows else ["no speeds were read: only where cables lead was compared"]
         notes += [f"{left_out} neighbours at ports for management were left out"] if left_out else []
         return LldpDiscovery(
@@ -387,9 +408,9 @@ class _Fabric:
         return f"0000{mac}" if mac else make_named_digits(name)
 
     def _add_switch(self, name: str, chassis: str, port: int = 0) -> str:
-        digits = self._find_switch(name, chassis)
-        ports = max(port, int(self.heads[digits][1]) if digits in self.heads else 0)
-        self.heads[digits] = ("switch", str(ports), name, "")
+        digits = f"0000{chassis}" if chassis else self._find_switch(name)
+        self.ports[digits] = max(port, self.ports[digits])
+        self.heads[digits] = ("switch", "", name, "")
         return digits
 
     def _add_adapter(self, host: str, port: str, mac: str) -> str:
@@ -398,12 +419,11 @@ class _Fabric:
         return digits
 
     def _find_rate(self, host: str, entry: Neighbour, far_port: str) -> str:
-        far = self.reports.get(entry.name)
-        rates = {self.reports[host].rates.get(entry.port), far.rates.get(far_port) if far else "", entry.rate}
-        first, *others = sorted(rate for rate in rates if rate) or [""]
-        for rate in others:
-            first = find_slowest_rate(first, rate)
-        return first
+        far, slowest = self.reports.get(entry.name), entry.rate
+        for rate in (self.reports[host].rates.get(entry.port), far.rates.get(far_port) if far else ""):
+            if rate and rate != slowest:
+                slowest = find_slowest_rate(slowest, rate) if slowest else rate
+        return slowest
 
     def _mirror(self) -> Iterator[tuple[tuple[str, int], tuple[str, int, str]]]:
         """Yield each end, and the other ends at devices that report nothing themselves, with the rate of either."""
