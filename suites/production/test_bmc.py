@@ -27,8 +27,9 @@ def test_bmc_clock(bmc, limits, measure):
 @pytest.mark.phase("production")
 @pytest.mark.fault("bmc.unhealthy")
 def test_no_critical_event(bmc, limits, measure, since_last_pass):
-    """Count the critical entries of the event log since the last pass."""
-    measure("critical_events", since_last_pass(bmc.event_log.critical), at_most=limits.critical_events, unit="count")
+    """Count the critical entries of the event log since the last judgement: each is a fault of its own."""
+    grown = since_last_pass(bmc.event_log.critical, logged=True)
+    measure("critical_events", grown, at_most=limits.critical_events, unit="count")
 
 
 @pytest.mark.fault("bmc.event.intrusion")

@@ -127,22 +127,22 @@ def test_a_run_that_is_judged_again_knows_only_passes_from_before_it(ledger):
     failed = record(ledger, outcome("fail", at=times[1]))
     late = record(ledger, outcome(at=times[3]))
     heat = ("suites/p.py::test_heat", "a/n1")
-    assert ledger.last_pass(*heat).run == late
-    assert ledger.last_pass(*heat, before=failed).run == first
-    assert ledger.last_pass(*heat, before=late).run == first
-    assert ledger.last_pass(*heat, before=first) is None
-    assert ledger.last_pass(*heat, before="a") is None
-    assert ledger.last_pass(*heat, before="z").run == late, "one that was never recorded began after all of these"
+    assert ledger.last_outcome(*heat).run == late
+    assert ledger.last_outcome(*heat, before=failed).run == first
+    assert ledger.last_outcome(*heat, before=late).run == first
+    assert ledger.last_outcome(*heat, before=first) is None
+    assert ledger.last_outcome(*heat, before="a") is None
+    assert ledger.last_outcome(*heat, before="z").run == late, "one that was never recorded began after all of these"
 
 
 def test_the_last_pass_is_found_behind_later_failures(ledger):
     record(ledger, outcome("pass", at="2026-11-21T10:00:00+00:00"))
     good = record(ledger, outcome("pass", at="2026-11-21T11:00:00+00:00"))
     record(ledger, outcome("fail", at="2026-11-21T12:00:00+00:00"))
-    found = ledger.last_pass("suites/p.py::test_heat", "a/n1")
+    found = ledger.last_outcome("suites/p.py::test_heat", "a/n1")
     assert found is not None
     assert found.run == good
-    assert ledger.last_pass("suites/p.py::test_heat", "a/n9") is None
+    assert ledger.last_outcome("suites/p.py::test_heat", "a/n9") is None
 
 
 def test_the_newest_passes_of_a_check_are_one_for_each_subject(ledger):
@@ -215,7 +215,7 @@ def test_the_newest_is_what_a_look_through_the_whole_history_finds(tmp_path, tol
     assert ledger.latest() == [one for _, one in sorted({one.outcome.subject: one for one in every}.items())]
     passed = {one.outcome.subject: one for one in every if one.outcome.verdict == "pass"}
     for subject in ("a/n1", "a/n2"):
-        assert ledger.last_pass("suites/p.py::test_heat", subject) == passed.get(subject)
+        assert ledger.last_outcome("suites/p.py::test_heat", subject) == passed.get(subject)
     ledger.close()
 
 

@@ -43,7 +43,7 @@ from assay.ledger.newest.counts import (
 )
 from assay.ledger.newest.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
 from assay.model.ledger_entry import IN_LAB, Context, LedgerEntry
-from assay.model.outcome import CheckStandings, Outcome, RecordedOutcome, SuiteRun
+from assay.model.outcome import VERDICTS, CheckStandings, CheckVerdict, Outcome, RecordedOutcome, SuiteRun
 from assay.model.timestamps import parse_epoch_seconds
 
 POLL_INTERVAL_S = 0.05
@@ -322,20 +322,22 @@ class Ledger:
         with open_reader(self._engine) as connection:
             return read_check_standings(connection, self._texts, checks, nodes)
 
-    def last_pass(self, check: str, subject: str, before: str = "") -> RecordedOutcome | None:
-        """Return the newest pass of a check on a subject, by the time of its evidence.
+    def last_outcome(
+        self, check: str, subject: str, verdict: CheckVerdict = "pass", before: str = ""
+    ) -> RecordedOutcome | None:
+        """Return the newest pass (or other verdict) of a check on a subject, by the time of its evidence.
 
-        `before` is the id of a run: only passes recorded before it count.
+        `before` is the id of a run: only outcomes recorded before it count.
         """
         with open_reader(self._engine) as connection:
-            numbers = find_text_number(connection, check), find_text_number(connection, subject)
+            kind = find_text_number(connection, check), find_text_number(connection, subject), VERDICTS.index(verdict)
             query = (
-                outcome_queries.select_last_pass_before(before, *numbers)
+                outcome_queries.select_last_outcome_before(before, *kind)
                 if before
-                else outcome_queries.select_last_pass(*numbers)
+                else outcome_queries.select_last_outcome(*kind)
             )
-            passes = outcomes.read_outcomes(connection, query, self._texts)
-        return passes[0] if passes else None
+            found = outcomes.read_outcomes(connection, query, self._texts)
+        return found[0] if found else None
 
     def newest_passes(self, check: str) -> list[RecordedOutcome]:
         """Return the newest pass of a check on each subject, in no order."""

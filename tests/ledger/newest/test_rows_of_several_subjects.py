@@ -85,7 +85,7 @@ def test_every_reader_answers_as_if_each_outcome_had_its_own_row(histories):
         kind: one for kind, (_, one) in passes.items() if kind[0] == CHECKS[0]
     }
     for kind in newest:
-        found = ledger.last_pass(*kind)
+        found = ledger.last_outcome(*kind)
         assert (found and found.outcome) == (passes[kind][1] if kind in passes else None)
     assert ledger.count_outcomes(3).outcomes == Counter(
         (one.check, one.verdict) for _, run, _, one in plain.all if run >= 3

@@ -161,7 +161,7 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
     def find_commit(self, failed: RecordedOutcome) -> str:
         """Return the commit since which a failed check asks something else than when it last passed, "" for none."""
         check, subject, judged_by = failed.outcome.check, failed.outcome.subject, failed.outcome.judged_by
-        last = self._ledger.last_pass(check, subject)
+        last = self._ledger.last_outcome(check, subject)
         if last is None or judged_by in ("", last.outcome.judged_by):
             return ""
         since = self._ledger.outcomes(node=failed.outcome.node, checks=[check], since=last.seen_at or last.at)

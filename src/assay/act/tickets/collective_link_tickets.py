@@ -179,7 +179,7 @@ def _read_passed(
 ) -> dict[str, EvidenceDocument]:
     """Return what these checks judged when they last passed on a GPU, by measurement."""
     judged: dict[str, EvidenceDocument] = {}
-    for each in filter(None, (ledger.last_pass(check, f"{node}/{gpu}") for check in checks)):
+    for each in filter(None, (ledger.last_outcome(check, f"{node}/{gpu}") for check in checks)):
         with suppress(AssayError):  # it is no longer stored: the whole count is compared, as the check does
             names = [number.name for number in each.outcome.measurements]
             judged |= dict.fromkeys(names, evidence.get(each.outcome.evidence))

@@ -181,11 +181,11 @@ def select_expected_newest() -> Select[Any]:
     return select(*(ranked.c[name] for name in NEWEST_COLUMNS)).where(ranked.c.age == 1).distinct()
 
 
-def select_last_pass(check: int | None, subject: int | None) -> Select[Any]:
-    """Return the query of the newest pass of a check on a subject."""
+def select_last_outcome(check: int | None, subject: int | None, verdict: int) -> Select[Any]:
+    """Return the query of the newest outcome of a check on a subject with a verdict."""
     table = tables.newest.c
-    passed = (table.check == check, tables.members.c.subject == subject, table.verdict == PASS)
-    query = select_outcomes().join(tables.newest, table.outcome == tables.outcomes.c.seq).where(*passed)
+    kind = (table.check == check, tables.members.c.subject == subject, table.verdict == verdict)
+    query = select_outcomes().join(tables.newest, table.outcome == tables.outcomes.c.seq).where(*kind)
     return query.order_by(table.measured_s.desc(), table.outcome.desc()).limit(1)
 
 
@@ -195,11 +195,11 @@ def select_newest_passes(check: int | None) -> Select[Any]:
     return _join_newest(rank_newest(table.check == check, table.verdict == PASS))
 
 
-def select_last_pass_before(run: str, check: int | None, subject: int | None) -> Select[Any]:
-    """Return the query of the newest pass recorded before a run; for an unrecorded run, before its begin."""
+def select_last_outcome_before(run: str, check: int | None, subject: int | None, verdict: int) -> Select[Any]:
+    """Return the query of the newest such outcome recorded before a run; for an unrecorded run, before its begin."""
     table, runs = tables.outcomes.c, tables.runs.c
     itself = tables.runs.alias()
     number = select(itself.c.seq).where(itself.c.id == run).scalar_subquery()
-    passed = (table.check == check, tables.members.c.subject == subject, table.verdict == PASS)
+    kind = (table.check == check, tables.members.c.subject == subject, table.verdict == verdict)
     older = case((number.is_(None), runs.id < run), else_=runs.seq < number)
-    return select_outcomes().where(*passed, older).order_by(table.measured_s.desc(), table.seq.desc()).limit(1)
+    return select_outcomes().where(*kind, older).order_by(table.measured_s.desc(), table.seq.desc()).limit(1)
