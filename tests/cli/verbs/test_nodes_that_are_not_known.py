@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from assay.cli.workspace import Workspace
 from assay.decide.faults.telemetry_silence import list_unread
+from assay.decide.rollouts.rollout_history import RolloutHistory
 from assay.declare.loader import load_fleet
+from assay.observe.last_seen import CONTACTS_FILE, LastSeen
+from assay.tell.customer.view import build_customer_view
+from assay.tell.pages.fleet_pages import render_fleet_page, render_pool_page
+from assay.tell.pages.page_frame import PageRequest
+from assay.tell.report.fleet_week import build_fleet_week
 from assay.tell.views.fleet import build_fleet_view, list_cells
+from assay.tell.views.listings import VisibleFleet, summarize_pools
+from assay.tell.views.node_status import ServiceCount
 from assay.tell.views.records import find_unread
 from tests.support.noted_readings import note_readings
 
 HOUR = timedelta(hours=1)
+
+
+class PagedWorkspace(Workspace):
+    """What pages read beside the nodes: no ticket and no rollout."""
+
+    def read_tickets(self):
+        return []
+
+    def read_rollouts(self):
+        return RolloutHistory()
 
 
 def test_a_node_that_was_just_read_is_known(ann):
@@ -55,6 +74,43 @@ def test_metrics_count_it(ann):
     assert 'assay_nodes_unread{pool="h100-a"} 0.0' in ann.types("metrics")
     note_readings(ann.root, datetime.now(UTC) - 2 * HOUR)
     assert 'assay_nodes_unread{pool="h100-a"} 2.0' in ann.types("metrics")
+
+
+def test_every_surface_gives_the_same_count(ann):
+    """Also of a node that a person holds, and of one that was read."""
+    note_readings(ann.root, datetime.now(UTC) - 2 * HOUR)
+    ann.types("hold", "n0003", "--reason", "a look", "--for", "2h")
+    for answered in ({}, {("n0004", "probe"): True}):
+        LastSeen(ann.root / ".assay" / CONTACTS_FILE).record_polls(answered, datetime.now(UTC))
+        serving, not_known = len(answered), 2 - len(answered)
+        workspace = Workspace(ann.root)
+        states = workspace.read_node_states()
+        unread = find_unread(workspace, states)
+        said = f"{not_known} not known (for up to 2 h)"
+        counts = ann.types("status").split("\n")
+        assert any(said in line and (f"{serving} production" in line) == bool(serving) for line in counts)
+        told = [node for node in ann.reads("status")["nodes"] if node["state"] == "production"]
+        assert [node["unread_since"] is None for node in told].count(True) == serving
+        view = build_fleet_view(workspace.fleet, list_cells(workspace.fleet, states, unread))
+        assert view.service == ServiceCount(serving, not_known)
+        records, request = PagedWorkspace(ann.root), PageRequest("/", {"name": "h100-a"}, {}, 0, datetime.now(UTC))
+        for page in (render_fleet_page, render_pool_page):
+            assert re.search(rf"{serving} of \d+ nodes in service, {re.escape(said)}", page(records, request))
+        customers = build_customer_view(workspace, lambda node: True)
+        assert (customers.serving, customers.doubt) == (serving, said)
+        pool, *_ = summarize_pools(VisibleFleet(workspace, lambda state: True, for_customer=False).list_nodes())
+        assert (pool.in_service, pool.not_known) == (serving, not_known)
+        weeks = build_fleet_week(
+            workspace.fleet, {state.node: state for state in states}, [], datetime.now(UTC), unread
+        ).pools
+        week = next(each for each in weeks if each.name == "h100-a")
+        assert (week.serving, week.unread) == (serving, not_known)
+        metrics = ann.types("metrics")
+        nodes = dict.fromkeys(("true", "unknown", "false"), 0.0)
+        for value, count in re.findall(r'assay_nodes{in_service="(\w+)".*} (\S+)', metrics):
+            nodes[value] += float(count)
+        assert nodes == {"true": serving, "unknown": not_known, "false": 2}
+        assert f'assay_nodes_unread{{pool="h100-a"}} {not_known}.0' in metrics
 
 
 def test_a_fleet_without_any_reading_is_not_known_and_no_file_is_made(ann):

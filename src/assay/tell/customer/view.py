@@ -22,7 +22,7 @@ from assay.tell.customer.customer_explanation import (
     find_harm,
     read_customer_situation,
 )
-from assay.tell.views.node_status import describe_unread
+from assay.tell.views.node_status import count_service, describe_unread
 from assay.tell.views.records import RecordSource, find_unread
 
 EXPLAINED = 40
@@ -75,7 +75,7 @@ class CustomerView:
     @property
     def serving(self) -> int:
         """How many nodes serve and are known."""
-        return sum(node.in_service and not node.is_unread for node in self.nodes)
+        return count_service((node.in_service, node.is_unread) for node in self.nodes).serving
 
 
 def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name: str = "") -> CustomerView:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nsmallest
@@ -21,7 +21,7 @@ from assay.act.loop.pass_log import read_passes
 from assay.act.loop.projections import read_unknown_jobs
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, compute_due_tasks, list_schedule_lines
 from assay.act.schedules.slot_runner import read_schedule_history
-from assay.decide.faults.telemetry_silence import is_silent, list_unread, silence_deadline
+from assay.decide.faults.telemetry_silence import is_silent, silence_deadline
 from assay.decide.moves.replacements import judge_pool
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.load_coverage import COVERAGE
@@ -60,7 +60,8 @@ class MetricSource:
     """The fleet at one moment. `states` holds the enrolled nodes of the inventory, by name.
 
     `pool_names` are the pools of the inventory's nodes, by node. `service_states` are those that customers use.
-    `answered` says when each source of a node answered last, as `LastSeen`. `rollout` is the active one.
+    `answered` says when each source of a node answered last, as `LastSeen`; `unread` are the nodes that are in service
+    and not known. `rollout` is the active one.
     """
 
     context: ControllerContext
@@ -69,6 +70,7 @@ class MetricSource:
     pool_names: Mapping[str, str]
     service_states: frozenset[str]
     answered: Mapping[NodeSource, float]
+    unread: Collection[str]
     counts: LedgerCounts
     checks: CheckCounts
     rollout: Rollout | None = None
@@ -89,7 +91,7 @@ def list_node_series(source: MetricSource) -> Iterator[Series]:
     states = source.states.values()
     labels = []
     for state in states:
-        in_service = "true" if state.state in source.service_states else "false"
+        in_service = str(state.state in source.service_states).lower() if state.node not in source.unread else "unknown"
         labels.append((source.pool_names[state.node], state.state, in_service, find_stay_reason(state)))
     yield from count_series(families.NODES, labels)
     ages = (((source.pool_names[state.node], state.state), parse_epoch_seconds(state.since)) for state in states)
@@ -105,8 +107,7 @@ def list_node_series(source: MetricSource) -> Iterator[Series]:
     yield from (Series(families.BREAKER_OPEN, (pool,), float(pool in opened)) for pool in source.pools)
     unknown = read_unknown_jobs(source.context.home).keys() & source.states.keys()
     yield from count_series(families.JOBS_UNKNOWN, ((source.pool_names[name],) for name in unknown))
-    unread = list_unread(states, source.context.fleet.policies.values(), source.answered, source.now)
-    yield from count_series(families.NODES_UNREAD, ((source.pool_names[name],) for name in unread))
+    yield from count_series(families.NODES_UNREAD, ((source.pool_names[name],) for name in source.unread))
     yield from _list_nodes_out(source)
 
 
@@ -115,11 +116,11 @@ def list_capacity_series(source: MetricSource) -> Iterator[Series]:
     for pool, declared in source.context.fleet.capacities.items():
         states = [state for name, state in source.states.items() if source.pool_names[name] == pool]
         standing = judge_pool(source.context.policy, pool, declared, states, source.now)
-        spares, unread = len(standing.spares), list_unread(states, [source.context.policy], source.answered, source.now)
+        spares, not_known = len(standing.spares), sum(state.node in source.unread for state in states)
         counts = {
             "declared": declared.delivered,
-            "delivered": standing.delivered - len(unread),
-            "not_known": len(unread),
+            "delivered": standing.delivered - not_known,
+            "not_known": not_known,
             "spare": spares,
             "lacking": max(0, standing.wanted - spares),
         }

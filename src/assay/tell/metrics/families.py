@@ -110,7 +110,11 @@ STAY_EDGES = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR, DAY, 3 * DAY, 7 * DAY, 30 
 EFFECT_EDGES = (1.0, 5.0, 15.0, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 4 * HOUR, DAY)
 DELAY_EDGES = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, MINUTE)
 
-NODES = gauge("assay_nodes", "Nodes in each state, and why they are there.", "pool", "state", "in_service", "reason")
+NODES = gauge(
+    "assay_nodes",
+    "Nodes in each state, and why they are there; in_service is unknown where the last reading is too old.",
+    *("pool", "state", "in_service", "reason"),
+)
 STATE_OLDEST = gauge("assay_state_oldest_age_seconds", "How long the longest stay in a state lasts.", "pool", "state")
 STAYS = histogram(
     "assay_stay_duration_seconds", "How long ended stays in a state lasted.", "pool", "state", edges=STAY_EDGES

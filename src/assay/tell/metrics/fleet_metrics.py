@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from assay.act.ingest.silent_nodes import open_last_seen
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
+from assay.decide.faults.telemetry_silence import list_unread
 from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.ledger.errors import LedgerError
 from assay.ledger.ledger_reader import read_projection
@@ -93,7 +94,8 @@ class FleetMetrics(Collector):
         now, rollout = context.clock.now(), read_projection(context.ledger, ROLLOUTS).find_active()
         pools, service = {name: node.pool for name, node in nodes.items()}, context.policy.states_in_service
         answered = open_last_seen(context).last_answers()
-        source = MetricSource(context, now, known, pools, service, answered, counts, self._checks, rollout)
+        unread = list_unread(known.values(), context.fleet.policies.values(), answered, now)
+        source = MetricSource(context, now, known, pools, service, answered, unread, counts, self._checks, rollout)
         series = chain(
             list_node_series(source),
             list_capacity_series(source),

@@ -21,6 +21,7 @@ from assay.model.ticket import TicketRecord
 from assay.model.timestamps import parse_time
 from assay.tell.customer.view import list_stays, measure_availability
 from assay.tell.views.incident_groups import name_kind
+from assay.tell.views.node_status import count_service
 
 WEEK = timedelta(days=7)
 MAX_ROWS = 10
@@ -127,8 +128,8 @@ def _measure(
 ) -> ServiceLevel:
     levels = [measure_availability(states, serving, end - WEEK, end, unread) for end in (until, until - WEEK)]
     this, before = (level.share if level else None for level in levels)
-    lost = sum(state.node in unread for state in states)
-    return ServiceLevel(name, sum(state.state in serving for state in states) - lost, len(states), (this, before), lost)
+    count = count_service((state.state in serving, state.node in unread) for state in states)
+    return ServiceLevel(name, count.serving, len(states), (this, before), count.not_known)
 
 
 def _list_causes(

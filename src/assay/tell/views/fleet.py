@@ -13,7 +13,7 @@ from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.text.lists import sort_naturally
 from assay.model.ticket import TicketPlace, TicketRecord
-from assay.tell.views.node_status import STANDINGS, Standing, find_standing
+from assay.tell.views.node_status import STANDINGS, ServiceCount, Standing, count_service, find_standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class NodeOnMap:
     """One node on the map. `since` is ISO 8601 UTC, `reason` that of its state; both "" if it was never observed.
 
     `has_fault`: a fault is open. `unjudged`: how many of its errors no class of faults has. `unread_since`: when it was
-    last read, if that is so long ago that it is not known, "" for never.
+    last read, if that is so long ago that it is not known, "" for never. `in_service`: by its state, known or not.
     """
 
     name: str
@@ -36,6 +36,7 @@ class NodeOnMap:
     has_fault: bool = False
     unjudged: int = 0
     unread_since: str | None = None
+    in_service: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class FleetView:
     dirty: bool
     total: int
     shown: int
+    service: ServiceCount
     counts: Mapping[Standing, int]
     pools: Mapping[str, int]
     states: Mapping[str, int]
@@ -119,9 +121,11 @@ def _make_cell(
     place = (node.name, node.pool, node.site, node.rack, node.u)
     if state is None:
         return NodeOnMap(*place, find_standing(None, None))
-    standing = find_standing(state, policies.get(state.state), is_unread=unread_since is not None)
-    reason, has_fault = state.note or state.reason, bool(state.open_faults)
-    return NodeOnMap(*place, standing, state.state, state.since, reason, has_fault, state.unjudged, unread_since)
+    policy = policies.get(state.state)
+    standing = find_standing(state, policy, is_unread=unread_since is not None)
+    in_service, reason = bool(policy and policy.is_in_service(state.state)), state.note or state.reason
+    known = (reason, bool(state.open_faults), state.unjudged, unread_since, in_service)
+    return NodeOnMap(*place, standing, state.state, state.since, *known)
 
 
 def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilter = NO_FILTER) -> FleetView:
@@ -133,6 +137,7 @@ def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilt
         dirty=fleet.dirty,
         total=len(cells),
         shown=len(shown),
+        service=count_service((cell.in_service, cell.unread_since is not None) for cell in shown),
         counts=_count_standings(shown),
         pools=Counter(cell.pool for cell in cells),
         states=Counter(cell.state for cell in cells if cell.state),

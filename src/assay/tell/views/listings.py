@@ -22,7 +22,7 @@ from assay.tell.customer.customer_explanation import CustomerExplanation, explai
 from assay.tell.customer.view import find_service_change
 from assay.tell.views.incident_story import NO_STORY, read_stories
 from assay.tell.views.node_explanation import ExplainAnswer, describe_node_status, explain_node
-from assay.tell.views.node_status import NodeStatus
+from assay.tell.views.node_status import NodeStatus, count_service
 from assay.tell.views.pool_delivery import PoolDelivery
 from assay.tell.views.records import LiveRecords, RecordSource, find_unread
 
@@ -107,12 +107,13 @@ def summarize_pools(nodes: Iterable[NodeSummary], deliveries: Iterable[PoolDeliv
         PoolSummary(
             pool=pool,
             nodes=len(some),
-            in_service=sum(node.in_service and node.unread_since is None for node in some),
-            not_known=sum(node.unread_since is not None for node in some),
+            in_service=count.serving,
+            not_known=count.not_known,
             states=dict(Counter(node.state for node in some)),
             delivery=delivered.get(pool),
         )
         for pool, some in sorted(by_pool.items())
+        for count in [count_service((node.in_service, node.unread_since is not None) for node in some)]
     ]
 
 

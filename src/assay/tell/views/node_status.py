@@ -5,9 +5,10 @@ The colour, the letter and the shape of a node on a page mean that word.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from assay.decide.state.node_state import LostCordon, NodeState, OperatorNote, PendingDecision
 from assay.decide.trust.record import MoveRequest
@@ -106,6 +107,19 @@ def describe_reading(read_at: str, unread_since: str | None, now: datetime) -> s
     if unread_since is None:
         return f"read {format_ago(last, now)}" if last else "not read yet"
     return f"not known: {f'last read {format_ago(last, now)}' if last else 'never read'}"
+
+
+class ServiceCount(NamedTuple):
+    """How many nodes serve as far as is known, and how many more are in service and not known."""
+
+    serving: int
+    not_known: int
+
+
+def count_service(nodes: Iterable[tuple[bool, bool]]) -> ServiceCount:
+    """Return the count that every surface shows. `nodes`: whether each is in service, and whether it is not known."""
+    counts = Counter("not_known" if is_unread else in_service for in_service, is_unread in nodes)
+    return ServiceCount(counts[True], counts["not_known"])
 
 
 def describe_unread(unread: Collection[str], now: datetime) -> str:
