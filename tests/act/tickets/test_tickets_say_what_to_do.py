@@ -19,8 +19,10 @@ from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.facts import from_json, to_json
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.ticket import Ticket
+from assay.model.ticket import Ticket, TicketPlace, TicketRecord
+from assay.model.timestamps import format_minute
 from assay.observe.evidence_store import EvidenceStore
+from assay.tell.views.incident_story import read_stories
 from assay.tell.views.ticket_answers import answer_tickets
 
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
@@ -99,6 +101,36 @@ def test_the_first_ten_lines_answer_and_the_evidence_is_folded(desk, ann):
     plain = format_ticket_markdown(answered, folds=False)
     assert "<details>" not in plain
     assert plain.index("## Steps") < plain.index("## Observed")
+
+
+@pytest.mark.parametrize(
+    ("key", "seen"),
+    [
+        ("fabric/compute/missing/0123", "no link"),
+        ("shared/leaf/leaf-su01-r3/several", "ib.cabling on h100-a/n0002/mlx5_3: no link"),
+    ],
+)
+def test_a_ticket_of_cables_or_several_nodes_says_since_when_as_explain_does(desk, ann, key, seen):
+    fault = {**FAULT, **SEEN, "subject": "h100-a/n0002/mlx5_3", "marks": {}, "times": []}
+    desk.ledger.append(LedgerEntry("f1", AT.isoformat(), "fault", "n0002", {**fault, "class": "ib.cabling"}))
+    ends = TicketPlace("n0002 mlx5_3" if key.startswith("fabric") else "n0002", "lab1", "r01", 14)
+    ticket = Ticket(
+        "t1",
+        key=key,
+        title="Reseat",
+        node="n0002",
+        places=(ends,),
+        expected="a link",
+        seen=seen,
+        verify="fabric scan compute",
+        severity="degraded",
+    )
+    later = (AT + timedelta(hours=7)).isoformat()
+    (answered,) = answer_tickets(Workspace(ann.root), [TicketRecord(ticket, later)])
+    states = Workspace(ann.root).read_node_states()
+    (story,) = read_stories(Workspace(ann.root), states)["n0002"].incidents
+    assert answered.answers[1].startswith(f"Since: {format_minute(story.since)}, last seen ")
+    assert story.since < later
 
 
 def test_a_title_is_the_act_of_its_state(desk):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ ACTORS = {
 
 def answer_tickets(source: RecordSource, records: Collection[TicketRecord]) -> list[TicketRecord]:
     """Return tickets with their answers, as things are now; a closed one asks nothing more."""
-    nodes = {record.ticket.node for record in records if not record.closed_at}
+    nodes = {name for record in records if not record.closed_at for name in _list_nodes(record)}
     states = [state for state in source.read_node_states() if state.node in nodes] if nodes else []
     stories, returns = read_stories(source, states), read_returns(source, states)
     now = format_minute(format_time(source.clock.now()))
@@ -36,23 +36,31 @@ def answer_tickets(source: RecordSource, records: Collection[TicketRecord]) -> l
     for record in records:
         node, page = record.ticket.node, source.fleet.find_page("tickets", record.ticket.id)
         back = f"{returns[node] or SERVES} (as of {now})" if node in returns else "not known"
-        lines = _list_answers(record, stories.get(node, NO_STORY), back, page) if not record.closed_at else ()
+        lines = _list_answers(record, stories, back, page) if not record.closed_at else ()
         answered.append(replace(record, answers=tuple(map(_shorten, lines))))
     return answered
 
 
-def _list_answers(record: TicketRecord, story: NodeStory, back: str, page: str) -> Iterator[str]:
-    ticket, incident = record.ticket, _find_incident(record, story)
+def _list_nodes(record: TicketRecord) -> set[str]:
+    """Return the nodes that a ticket is about, among other devices: a part stands behind its node."""
+    return {record.ticket.node, *(place.device.partition(" ")[0] for place in record.ticket.places)}
+
+
+def _list_answers(record: TicketRecord, stories: Mapping[str, NodeStory], back: str, page: str) -> Iterator[str]:
+    ticket, incidents = record.ticket, _list_incidents(record, stories)
+    incident = incidents[0] if len(incidents) == 1 else None
     first, *rest = incident.seen if incident else ticket.seen.splitlines() or [ticket.title]
     kind = ticket.key.partition("/")[0]
     more = f", and {format_count(len(rest), 'more sign')} in its evidence" if rest else ""
-    if incident:
-        yield f"What broke: {ticket.node}: {incident.happened}"
-        yield f"Since: {format_minute(incident.since)}, last seen {format_minute(incident.last_seen)}{incident.again}"
+    # the titles of these say what to do
+    failed = {"stay": first.partition(": ")[0], "breaker": first.removeprefix("breaker: ").partition("; ")[0]}
+    broke = f"{ticket.node}: {incident.happened}" if incident else ticket.cause or failed.get(kind, ticket.title)
+    yield f"What broke: {broke}"
+    if incidents:
+        since, seen = min(each.since for each in incidents), max(each.last_seen for each in incidents)
+        again = incident.again if incident else ""
+        yield f"Since: {format_minute(since)}, last seen {format_minute(seen)}{again}"
     else:
-        # the titles of these say what to do
-        failed = {"stay": first.partition(": ")[0], "breaker": first.removeprefix("breaker: ").partition("; ")[0]}
-        yield f"What broke: {ticket.cause or failed.get(kind, ticket.title)}"
         yield f"Since: {format_minute(record.opened_at)}, when the ticket was opened"
     yield f"Why we think so: {first}{more}"
     where = f"on {page}, or by " if page else "on the ticket's page, or by "
@@ -62,12 +70,31 @@ def _list_answers(record: TicketRecord, story: NodeStory, back: str, page: str) 
     yield f"Back: {back}"
 
 
-def _find_incident(record: TicketRecord, story: NodeStory) -> IncidentStory | None:
-    """Return the incident that a ticket is about: by its key, or the worst one where its state is the work."""
+def _list_incidents(record: TicketRecord, stories: Mapping[str, NodeStory]) -> list[IncidentStory]:
+    """Return the incidents that a ticket is about.
+
+    That is the one in its key, the worst one where a state is the work, or those on the ends of a cable or of the
+    nodes that share something.
+    """
     kind, _, rest = record.ticket.key.partition("/")
+    own = stories.get(record.ticket.node, NO_STORY).incidents
     if kind == "incident":
-        return next((each for each in story.incidents if each.first == rest.rpartition("/")[2]), None)
-    return next(iter(story.incidents), None) if kind in ("stay", "late") else None
+        return [each for each in own if each.first == rest.rpartition("/")[2]][:1]
+    if kind in ("stay", "late"):
+        return [*own[:1]]
+    every = [(name, each) for name in sorted(_list_nodes(record)) for each in stories.get(name, NO_STORY).incidents]
+    if kind == "fabric":
+        ends = {place.device for place in record.ticket.places}
+        return [each for name, each in every if f"{name} {each.part}" in ends]
+    listed = {line.partition(": ")[0] for line in record.ticket.seen.splitlines()} if kind == "shared" else ()
+    return [
+        each
+        for name, each in every
+        if any(
+            head.startswith(f"{each.fault_class} on ") and head.endswith("/".join(filter(None, ["", name, each.part])))
+            for head in listed
+        )
+    ]
 
 
 def _shorten(line: str) -> str:
