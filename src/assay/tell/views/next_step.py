@@ -32,6 +32,13 @@ WAITS: Mapping[Blocker, tuple[str, str]] = {
     "turn": ("assay", "take the node out when its turn comes"),
 }
 """By what a decision about a node waits for: who must act, and how."""
+ACTORS = {
+    "breaker": "whoever answers for the pool",
+    "foreign": "whoever closed the node",
+    "rollout": "whoever answers for the change",
+    "trust": "a person who may say yes or no",
+}
+"""Who acts, by the kind of a ticket; technicians on all others."""
 
 
 class WaitingDecision(NamedTuple):
@@ -111,7 +118,8 @@ def find_next_step(
     ticket, serves = next(iter(tickets), ""), declared is not None and declared.in_service
     if others := next((cause.text for cause in state.noted_causes if state.note and cause.kind == FOREIGN_CAUSE), ""):
         return NextStep("whoever closed the node", "open it when the work is done", others, ticket)
-    work = f"technicians meanwhile: {tickets[ticket].title}" if ticket else ""
+    meanwhile = next((each.title for each in tickets.values() if each.key.partition("/")[0] not in ACTORS), "")
+    work = f"technicians meanwhile: {meanwhile}" if meanwhile else ""
     if waiting := find_waiting_decision(state, serves=serves):
         return NextStep(*WAITS[waiting.blocker], "; ".join(filter(None, [waiting.detail, work])), ticket)
     if policy and trust and (waits := list_trust_waits(policy, trust, state)):

@@ -12,18 +12,12 @@ from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_minute, format_time
 from assay.tell.views.expected_return import SERVES, read_returns
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
+from assay.tell.views.next_step import ACTORS
 
 if TYPE_CHECKING:
     from assay.tell.views.records import RecordSource
 
 MAX_ANSWER = 300
-ACTORS = {
-    "breaker": "whoever answers for the pool",
-    "foreign": "whoever closed the node",
-    "rollout": "whoever answers for the change",
-    "trust": "a person who may say yes or no",
-}
-"""Who acts, by the kind of a ticket; technicians on all others."""
 
 
 def answer_tickets(source: RecordSource, records: Collection[TicketRecord]) -> list[TicketRecord]:
@@ -73,8 +67,8 @@ def _list_answers(record: TicketRecord, stories: Mapping[str, NodeStory], back: 
 def _list_incidents(record: TicketRecord, stories: Mapping[str, NodeStory]) -> list[IncidentStory]:
     """Return the incidents that a ticket is about.
 
-    That is the one in its key, the worst one where a state is the work, or those on the ends of a cable or of the
-    nodes that share something.
+    That is the one in its key, the worst one where a state is the work, or those on the ends of a cable, or of the
+    nodes that a breaker holds back or that share something.
     """
     kind, _, rest = record.ticket.key.partition("/")
     own = stories.get(record.ticket.node, NO_STORY).incidents
@@ -86,6 +80,8 @@ def _list_incidents(record: TicketRecord, stories: Mapping[str, NodeStory]) -> l
     if kind == "fabric":
         ends = {place.device for place in record.ticket.places}
         return [each for name, each in every if f"{name} {each.part}" in ends]
+    if kind == "breaker":
+        return [each for _, each in every if rest.endswith(f"/{each.fault_class}")]
     listed = {line.partition(": ")[0] for line in record.ticket.seen.splitlines()} if kind == "shared" else ()
     return [
         each
