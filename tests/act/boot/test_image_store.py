@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import http.server
 import ssl
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -134,6 +137,49 @@ def test_half_a_file_that_does_not_go_on_is_told_and_leaves_nothing(tmp_path: Pa
             store.fetch(make_image(f"{url}/kernel", LARGE), "kernel")
         assert asked == ["/kernel 0", f"/kernel {5 * CHUNK}"]
     assert list(store.folder.iterdir()) == []
+
+
+FETCH = """
+import sys; from pathlib import Path; from assay.act.boot.image_store import ImageStore, ImageArtifact
+ImageStore(Path(sys.argv[1])).fetch_file(ImageArtifact(url=sys.argv[2], sha256=sys.argv[3]), "kernel")
+"""
+
+
+def test_the_half_of_a_killed_fetch_goes_with_the_next_start_and_a_running_fetch_goes_on(tmp_path: Path) -> None:
+    folder, halfway, goes_on = tmp_path / "store", threading.Semaphore(0), threading.Event()
+
+    class Slow(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(LARGE)))
+            self.end_headers()
+            self.wfile.write(LARGE[: 2 * CHUNK])
+            halfway.release()
+            goes_on.wait(30)
+            self.wfile.write(LARGE[2 * CHUNK :])
+
+    def list_halves() -> list[Path]:
+        return [*folder.glob(".coming-*")]
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        image = make_image(f"http://127.0.0.1:{server.server_address[1]}/kernel", LARGE)
+        command = [sys.executable, "-c", FETCH, str(folder), image.kernel.url, image.kernel.sha256]
+        with subprocess.Popen(command) as killed:
+            assert halfway.acquire(timeout=30)
+            while not list_halves():
+                time.sleep(0.01)
+            ImageStore(folder)
+            (half,) = list_halves()
+            killed.kill()
+        assert list_halves() == [half]
+        with subprocess.Popen(command) as running:
+            assert halfway.acquire(timeout=30)
+            assert half not in list_halves(), "its start removed what the killed one left"
+            goes_on.set()
+        server.shutdown()
+    assert running.returncode == 0
+    assert [file.name for file in folder.iterdir()] == [image.kernel.sha256]
 
 
 @pytest.mark.parametrize("ranges", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import tempfile
@@ -22,7 +23,7 @@ from assay.model.specs.image import Image, ImageArtifact
 
 CHUNK = 1 << 16  # what comes less than this before a break is asked for again
 CONNECT_S, READ_S = 10.0, 60.0
-IMAGES_FOLDER, SIGNATURE = "images", ".sig"
+IMAGES_FOLDER, SIGNATURE, COMING = "images", ".sig", ".coming-"
 MOST_SIGNATURE_BYTES = 1 << 16
 
 Tell = Callable[[int], None]
@@ -33,11 +34,20 @@ Stamp = tuple[int, int, int]
 
 @dataclass(slots=True)
 class ImageStore:
-    """The folder `folder`. A file's digest is computed when it comes, and by each process that gives it out."""
+    """The folder `folder`. A file's digest is computed when it comes, and by each process that gives it out.
+
+    Who opens it removes the halves of killed fetches: one that goes on, in any process, holds its half locked.
+    """
 
     folder: Path
     _verified: dict[Path, Stamp] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        for coming in self.folder.glob(f"{COMING}*"):
+            with contextlib.suppress(OSError), coming.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                coming.unlink()
 
     def find_verified(self, artifact: ImageArtifact) -> Path | None:
         """Return the file of an artifact if this process has computed its digest already, else None. Takes no time."""
@@ -95,20 +105,30 @@ class ImageStore:
     def _store(self, name: str, pieces: Iterator[bytes], digest: str, where: str) -> Path:
         """Write a file under its name once it is whole, and has `digest` ("": a signature, of any digest)."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor, coming = tempfile.mkstemp(dir=self.folder, prefix=".coming-")
+        descriptor, coming = _make_locked_file(self.folder)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 read_digest = _copy(pieces, file, MOST_SIGNATURE_BYTES if not digest else None)
-            if digest and read_digest != digest:
-                fix = "correct the declared sha256 if the file was meant to change; otherwise find out who changed it"
-                raise AssayError(f"its digest is {read_digest}, and not {digest}", where=where, fix=fix)
-            Path(coming).chmod(0o644)
-            return Path(coming).replace(self.folder / name)
+                if digest and read_digest != digest:
+                    fix = "correct the declared sha256 if the file was meant to change; otherwise find who changed it"
+                    raise AssayError(f"its digest is {read_digest}, and not {digest}", where=where, fix=fix)
+                coming.chmod(0o644)
+                return coming.replace(self.folder / name)
         except (OSError, requests.RequestException) as error:
             fix = "see that this server reaches it: `assay images` shows what is missing"
             raise AssayError(f"cannot be fetched: {error}", where=where, fix=fix) from None
         finally:
-            Path(coming).unlink(missing_ok=True)
+            coming.unlink(missing_ok=True)
+
+
+def _make_locked_file(folder: Path) -> tuple[int, Path]:
+    """Return a new open file that this process holds locked, and its path. Another may have removed it before that."""
+    while True:
+        descriptor, path = tempfile.mkstemp(dir=folder, prefix=COMING)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, Path(path)
+        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
