@@ -7,7 +7,9 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 
+_KEPT = Event()
 COMMAND_GC_THRESHOLD = 10_000  # new objects before a collection; importing what a verb needs makes 300,000
 
 
@@ -22,15 +24,25 @@ def _skip_last_collection() -> None:
         gc.freeze()
 
 
+def keep_objects() -> None:
+    """Let no collection scan the objects of now again: they live as long as the process."""
+    gc.freeze()
+    _KEPT.set()
+
+
 @contextmanager
 def pause_gc() -> Iterator[None]:
-    """Create objects without collections. Afterwards they are in the oldest generation, which is scanned rarely."""
+    """Create objects without collections. Afterwards they are in the oldest generation, which is scanned rarely.
+
+    Where objects are kept, the new ones stay young: Python can only move all, and would scan the kept ones again.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
-            gc.freeze()  # freeze and unfreeze together move all objects into the oldest generation, at no cost
-            gc.unfreeze()
+            if not _KEPT.is_set():
+                gc.freeze()  # freeze and unfreeze together move all objects into the oldest generation, at no cost
+                gc.unfreeze()
             gc.enable()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import resource
 import signal
 import socket
@@ -22,6 +21,7 @@ from starlette.routing import BaseRoute
 
 from assay.act.loop.enrollment import enroll_nodes
 from assay.act.loop.fleet_reload import CurrentContext
+from assay.model.gc_pause import keep_objects
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading, notify_service_manager
 from assay.tell.api import conditional_answers, machine_reports, order_routes
 from assay.tell.pages import page_routes
@@ -120,7 +120,7 @@ def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str],
     certificate = ServerCertificate(listen, report)
     with metrics_routes.open_listener(listen.host, listen.port, BACKLOG) as listener:
         enroll_nodes(current.context)
-        gc.freeze()  # the fleet is long-lived: collections that scan it would delay every batch
+        keep_objects()  # fleet and states are long-lived: collections that scan them would delay every batch
         tokens, intake = AgentTokens(current.context.fleet.root, report), BatchWriter(current, report)
         refusals = RefusalLog(current.context.home / REFUSALS_FILE, report)
         state = AppState(current, tokens, intake, refusals, report)

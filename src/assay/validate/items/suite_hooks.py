@@ -6,7 +6,6 @@ that cannot be opened costs its own checks only. It also notes files outside the
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import inspect
 import os
@@ -22,6 +21,7 @@ from assay.declare.fleet_cache import load_cached_fleet
 from assay.declare.home import find_home
 from assay.model import outcome as outcome_model
 from assay.model.errors import AssayError
+from assay.model.gc_pause import keep_objects
 from assay.model.outcome import CheckSubject, Outcome
 from assay.validate.fixtures.check_fixtures import CheckFixtures
 from assay.validate.items import ordinary_items, slim_item_runner, slim_items, terminal_report
@@ -283,7 +283,7 @@ class SuiteHooks:
         sort_items_by_node(items, self.fleet)
         is_large = len(items) >= MANY_ITEMS or len(self.fleet.nodes) >= MANY_ITEMS
         if is_large or self.config.getoption("--assay-shard"):  # a shard is a process of its own
-            gc.freeze()  # these objects live until the end: no collection need look at them
+            keep_objects()  # these objects live until the end: no collection need look at them
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Store what -k, -m or --deselect left out, so that it does not count as missing.
