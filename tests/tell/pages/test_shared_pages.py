@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -76,39 +77,63 @@ def test_only_who_takes_gzip_gets_it(accepted: str, takes: bool) -> None:
     assert accepts_gzip(accepted) is takes
 
 
-def test_however_many_ask_there_are_few_renders_and_none_is_older_than_the_question() -> None:
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_however_many_ask_there_are_few_renders_and_none_is_older_than_the_question(is_changed: bool) -> None:
     pages, may_end, began = SharedPages(), Event(), list[int]()
 
-    def work() -> SharedPage:
+    def name() -> str:
+        return f"entry {len(began) * is_changed}"
+
+    def work(tag: str) -> SharedPage:
+        page = SharedPage(tag, b"")
         began.append(len(began))
         may_end.wait(60)
-        return SharedPage(str(len(began)), b"")
+        pages.keep(page)
+        return page
 
     async def ask() -> tuple[list[SharedPage | None], list[SharedPage | None]]:
-        first = asyncio.gather(*(pages.render(("/",), work) for _ in range(100)))
+        first = asyncio.gather(*(pages.render(("/",), name, work) for _ in range(100)))
         while not began:
             await asyncio.sleep(0.01)
-        later = asyncio.gather(*(pages.render(("/",), work) for _ in range(100)))
-        while len(began) < 2:
-            await asyncio.sleep(0.01)
+        later = asyncio.gather(*(pages.render(("/",), name, work) for _ in range(100)))
+        await asyncio.sleep(0.05)
+        assert len(began) == 1, "one render of a page runs at a time"
         may_end.set()
         return await first, await later
 
     first, later = asyncio.run(ask())
     assert len(first) == len(later) == 100
-    assert (first[0] is not later[0], len({*map(id, first)}), len({*map(id, later)})) == (True, 1, 1)
-    assert len(began) == 2
+    assert (first[0] is not later[0], len({*map(id, first)}), len({*map(id, later)})) == (is_changed, 1, 1)
+    assert len(began) == 1 + is_changed
+
+
+def test_a_kept_page_waits_for_no_other() -> None:
+    pages, may_end = SharedPages(), Event()
+    pages.keep(SharedPage("kept", b""))
+
+    def work(_tag: str) -> SharedPage:
+        may_end.wait(60)
+        return SharedPage("slow", b"")
+
+    async def ask() -> SharedPage | None:
+        slow = asyncio.gather(*(pages.render((number,), lambda: "slow", work) for number in range(8)))
+        kept = await asyncio.wait_for(pages.render(("/",), lambda: "kept", work), 30)
+        may_end.set()
+        await slow
+        return kept
+
+    assert asyncio.run(ask()) == SharedPage("kept", b"")
 
 
 def test_a_reader_that_leaves_ends_no_render_of_others() -> None:
     pages, may_end = SharedPages(), Event()
 
-    def work() -> SharedPage:
+    def work(_tag: str) -> SharedPage:
         may_end.wait(60)
         return SharedPage("whole", b"")
 
     async def leave() -> SharedPage | None:
-        gone, stays = (asyncio.create_task(pages.render(("/",), work)) for _ in range(2))
+        gone, stays = (asyncio.create_task(pages.render(("/",), str, work)) for _ in range(2))
         await asyncio.sleep(0.01)
         gone.cancel()
         await asyncio.wait([gone])
@@ -119,12 +144,12 @@ def test_a_reader_that_leaves_ends_no_render_of_others() -> None:
 
 
 def test_a_failure_reaches_all_who_asked() -> None:
-    def work() -> SharedPage:
+    def work(_tag: str) -> SharedPage:
         raise OSError("gone")
 
     async def ask() -> list[SharedPage | BaseException | None]:
         pages = SharedPages()
-        return await asyncio.gather(*(pages.render(("/",), work) for _ in range(3)), return_exceptions=True)
+        return await asyncio.gather(*(pages.render(("/",), str, work) for _ in range(3)), return_exceptions=True)
 
     assert [type(one) for one in asyncio.run(ask())] == [OSError] * 3
 
@@ -133,7 +158,8 @@ def test_old_pages_give_way() -> None:
     pages = SharedPages()
     for number in range(100):
         pages.keep(SharedPage(str(number), b"x"))
-    assert (pages.find("0"), pages.find("99")) == (None, SharedPage("99", b"x"))
+    found = [asyncio.run(pages.render(("/",), partial(str, number), lambda _: None)) for number in (0, 99)]
+    assert found == [None, SharedPage("99", b"x")]
 
 
 def test_request_without_a_header_gets_the_plain_page() -> None:

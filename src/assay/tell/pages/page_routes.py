@@ -15,6 +15,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
+from weakref import WeakValueDictionary
 
 import anyio
 from starlette.requests import Request
@@ -110,6 +111,10 @@ def accepts_gzip(accepted: str) -> bool:
     return False
 
 
+PageMaker = Callable[[str], SharedPage | None]
+"""Makes a page with this tag, None if there is no such thing."""
+
+
 class SharedPages:
     """The newest pages, and the renders that are asked for now."""
 
@@ -118,25 +123,26 @@ class SharedPages:
         self._lock = Lock()
         self._turns = anyio.CapacityLimiter(RENDERED_AT_ONCE)
         self._waiting: dict[PageKey, asyncio.Task[SharedPage | None]] = {}
+        self._one_of_each = WeakValueDictionary[PageKey, anyio.Lock]()
 
-    async def render(self, key: PageKey, work: Callable[[], SharedPage | None]) -> SharedPage | None:
-        """Return what `work` does in a thread. All who ask with the same key before it begins share it.
+    async def render(self, key: PageKey, name: Callable[[], str], make: PageMaker) -> SharedPage | None:
+        """Return the kept page with the tag that `name` finds, else the one that `make` makes in a thread.
 
-        Who asks after it began gets a later one: what it reads is never older than the question.
+        All who ask with the same key before it begins share it. Who asks later waits for its end, and gets the same
+        if nothing has changed: what a page shows is never older than the question. A kept page waits for no other.
         """
         task = self._waiting.get(key)
         if task is None:
-            task = self._waiting[key] = asyncio.create_task(self._run(key, work))
+            task = self._waiting[key] = asyncio.create_task(self._run(key, name, make))
         return await asyncio.shield(task)
 
-    async def _run(self, key: PageKey, work: Callable[[], SharedPage | None]) -> SharedPage | None:
-        async with self._turns:
+    async def _run(self, key: PageKey, name: Callable[[], str], make: PageMaker) -> SharedPage | None:
+        async with self._one_of_each.get(key) or self._one_of_each.setdefault(key, anyio.Lock()):
             del self._waiting[key]
-            return await asyncio.to_thread(work)
-
-    def find(self, tag: str) -> SharedPage | None:
-        """Return the page with this tag if it is kept."""
-        return self._kept.get(tag)
+            if known := self._kept.get(tag := await asyncio.to_thread(name)):
+                return known
+            async with self._turns:
+                return await asyncio.to_thread(make, tag)
 
     def keep(self, page: SharedPage) -> None:
         """Keep a page; the oldest give way."""
@@ -179,25 +185,27 @@ class PageRoutes:
                 raise make_refusal(414, f"a query of more than {MAX_QUERY} characters")
             asked = partial(PageRequest, request.url.path, request.path_params, request.query_params)
             key = (request.url.path, request.url.query, *visitor.rights)
+            make = partial(self._make_page, render, asked, visitor.anonymous)
             async with self._state.shares.take_turn(visitor.name):
-                page = await self._pages.render(key, partial(self._find_page, render, key, asked, visitor.anonymous))
+                page = await self._pages.render(key, partial(self._make_tag, key), make)
             if page is None:
                 raise make_refusal(404, "there is nothing of this name")
             return page.reply(request)
 
         return reply
 
-    def _find_page(
-        self, render: PageRenderer, key: PageKey, asked: Callable[..., PageRequest], who: Visitor
+    def _make_tag(self, key: PageKey) -> str:
+        """Return the tag of a page as the records are now."""
+        minute = int(self._state.records.clock.now().timestamp()) // MINUTE_S
+        return derive_id(*map(str, (*self._state.records.read_stamp(), minute, *key)))
+
+    def _make_page(
+        self, render: PageRenderer, asked: Callable[..., PageRequest], who: Visitor, tag: str
     ) -> SharedPage | None:
         """Return a page as the records are now; None for one of which there is nothing to show."""
-        records = self._state.records
-        stamp, now = records.read_stamp(), records.clock.now()
-        tag = derive_id(*map(str, (*stamp, int(now.timestamp()) // MINUTE_S, *key)))
-        if (known := self._pages.find(tag)) is not None:
-            return known
-        fleet = records.fleet
-        made = asked(stamp[0], now, who, fleet.is_lab, bool(fleet.designs), fleet.find_page())
+        records, fleet = self._state.records, self._state.records.fleet
+        seq, now = records.ledger_for_reading.head(), records.clock.now()
+        made = asked(seq, now, who, fleet.is_lab, bool(fleet.designs), fleet.find_page())
         if (text := render(records, made)) is None:
             return None
         page = SharedPage.pack(tag, text)
