@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -65,13 +65,11 @@ class LastSeen:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def positions(self) -> dict[str, DeliveryPosition]:
-        """Return how far each agent has delivered."""
-        with self._read() as data:
-            rows = data.execute("SELECT node, life, acked, received, state FROM agent").fetchall()
+    def positions(self, nodes: Collection[str] | None = None) -> dict[str, DeliveryPosition]:
+        """Return how far each agent has delivered, or those of `nodes`."""
         return {
             node: DeliveryPosition(life, acked, received, json.loads(state))
-            for node, life, acked, received, state in rows
+            for node, life, acked, received, state in self._select("node, life, acked, received, state", "agent", nodes)
         }
 
     def record_delivery(self, positions: Mapping[str, DeliveryPosition], now: datetime) -> None:
@@ -85,22 +83,25 @@ class LastSeen:
             for node in positions:
                 _write_contact(data, (node, "agent"), Contact(now, now, now))
 
-    def contacts(self) -> dict[tuple[str, str], Contact]:
-        """Return the contact with every source, by (node, source)."""
-        with self._read() as data:
-            rows = data.execute("SELECT node, source, at, since, looked FROM word").fetchall()
+    def contacts(self, nodes: Collection[str] | None = None) -> dict[tuple[str, str], Contact]:
+        """Return the contact with every source, or those of `nodes`, by (node, source)."""
         return {
             (node, source): Contact(_parse_time(at) if at else None, _parse_time(since), _parse_time(polled))
-            for node, source, at, since, polled in rows
+            for node, source, at, since, polled in self._select("node, source, at, since, looked", "word", nodes)
         }
 
-    def last_answers(self, node: str = "") -> dict[tuple[str, str], float]:
-        """Return when every source, or those of a node, answered last, by (node, source), in Unix seconds to 1 ms."""
+    def last_answers(self, nodes: Collection[str] | None = None) -> dict[tuple[str, str], float]:
+        """Return when every source, or those of `nodes`, answered last, by (node, source), in Unix seconds to 1 ms."""
         seconds = "(julianday(at) - 2440587.5) * 86400.0"
-        chosen = "at <> '' AND node = ?" if node else "at <> ?"
+        rows = self._select(f"node, source, {seconds}", "word", nodes)
+        return {(node, source): at_s for node, source, at_s in rows if at_s is not None}
+
+    def _select(self, columns: str, table: str, nodes: Collection[str] | None) -> list[Any]:
+        """Return the rows of a table, or those of `nodes`."""
+        chosen = "" if nodes is None else "WHERE node IN (SELECT value FROM json_each(?))"
         with self._read() as data:
-            rows = data.execute(f"SELECT node, source, {seconds} FROM word WHERE {chosen}", (node,)).fetchall()  # noqa: S608
-        return {(node, source): at_s for node, source, at_s in rows}
+            named = () if nodes is None else (json.dumps([*nodes]),)
+            return data.execute(f"SELECT {columns} FROM {table} {chosen}", named).fetchall()  # noqa: S608
 
     def count_received(self) -> int:
         """Return how many items all agents have delivered."""
@@ -109,7 +110,7 @@ class LastSeen:
 
     def record_polls(self, answered: Mapping[tuple[str, str], bool], now: datetime) -> None:
         """Record that sources (node, source) were polled now, and whether they answered."""
-        contacts = self.contacts()
+        contacts = self.contacts({node for node, _ in answered})
         with self._write() as data:
             for key, has_answered in answered.items():
                 known = contacts.get(key)
@@ -120,7 +121,7 @@ class LastSeen:
 
     def record_listening(self, now: datetime, gap: timedelta) -> None:
         """Record that a controller listens to agents now. After a pause longer than `gap`, the time starts again."""
-        known = self.contacts().get(ALL_AGENTS)
+        known = self.contacts(ALL_AGENTS[:1]).get(ALL_AGENTS)
         since = known.silent_since if known and now - known.polled_at <= gap else now
         with self._write() as data:
             _write_contact(data, ALL_AGENTS, Contact(now, since, now))

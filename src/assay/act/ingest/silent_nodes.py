@@ -48,8 +48,7 @@ def read_reading_times(home: Path, states: Collection[NodeState]) -> dict[str, s
 
 
 def _read_last_answers(home: Path, states: Collection[NodeState]) -> dict[tuple[str, str], float]:
-    only = next(iter(states)).node if len(states) == 1 else ""  # one node is asked for often
-    return LastSeen(home / CONTACTS_FILE).last_answers(only)
+    return LastSeen(home / CONTACTS_FILE).last_answers([state.node for state in states])
 
 
 def read_last_observed(context: ControllerContext) -> dict[str, float]:

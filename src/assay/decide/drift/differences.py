@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from assay.decide.drift.sync_report import UNKNOWN_PREFIX, SyncDifference
@@ -137,11 +137,15 @@ class SettingLines:
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._paths: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        for (document, path), where in fleet.lines.items():
-            if document.startswith(("NodeSpec/", "FirmwareBundle/")):
-                self._paths[document].append((path, where))
         self._known: dict[str, dict[str, str]] = {}
+
+    @cached_property
+    def _paths(self) -> Mapping[str, list[tuple[str, str]]]:
+        """Path and line of each declared value by its document: only what differs is looked for."""
+        paths = defaultdict[str, list[tuple[str, str]]](list)
+        for (document, path), where in self._fleet.lines.items():
+            paths[document].append((path, where))
+        return paths
 
     def find(self, spec: str, name: str, place: str) -> str:
         """Return where `name` is declared now, if that is in the file of `place`; else `place`."""

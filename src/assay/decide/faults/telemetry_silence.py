@@ -105,14 +105,23 @@ def list_unread(
     is, nobody knows, whoever is to blame for it: the node, the network, or a controller that stands still. `answered`:
     the last answers (Unix seconds) by node and source.
     """
-    unread, now_s = {}, now.timestamp()
-    silences = {name: policy.silence for policy in policies for name in policy.states_in_service}
+    unread = {}
+    earliest = {
+        name: {source: (now - silence_deadline(policy.silence, source)).timestamp() for source in SOURCE_LABELS}
+        for policy in policies
+        for name in policy.states_in_service
+    }
     for state in states:
-        if state.state not in silences or state.unsettled_effects:
+        if state.state not in earliest or state.unsettled_effects:
+            continue
+        silent = {
+            source
+            for source, at in earliest[state.state].items()
+            if is_silent(answered.get((state.node, source), 0.0), state.since, at)
+        }
+        if not silent:
             continue
         last = {source: answered.get((state.node, source), 0.0) for source in SOURCE_LABELS}
-        deadlines = {source: silence_deadline(silences[state.state], source).total_seconds() for source in last}
-        silent = {source for source, at in last.items() if is_silent(at, state.since, now_s - deadlines[source])}
         if "probe" in silent or (last["agent"] and last["bmc"] and {"agent", "bmc"} <= silent):
             at = last["probe"] if "probe" in silent else max(last["agent"], last["bmc"])
             unread[state.node] = format_time(datetime.fromtimestamp(at, now.tzinfo)) if at else ""

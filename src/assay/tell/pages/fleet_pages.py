@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import attrgetter
 from typing import Literal
 
 from markupsafe import Markup
@@ -57,9 +58,12 @@ TITLES = {
 CLOSED_SHOWN, WAITING_SHOWN = 30, 60
 
 
-def _read_cells(records: LiveRecords) -> list[NodeOnMap]:
-    states = records.read_node_states()
-    return list_cells(records.fleet, states, find_unread(records, states))
+def _read_cells(records: LiveRecords, **chosen: Collection[str]) -> list[NodeOnMap]:
+    """Return the nodes of the inventory whose `rack` or `pool` is one of those chosen, else all."""
+    of = [(attrgetter(name), values) for name, values in chosen.items()]
+    nodes = {node.name: node for node in records.fleet.nodes.values() if all(get(node) in values for get, values in of)}
+    states = [state for state in records.read_node_states() if state.node in nodes]
+    return list_cells(records.fleet, states, find_unread(records, states), nodes.values())
 
 
 def render_fleet_page(records: LiveRecords, request: PageRequest) -> str:
@@ -95,7 +99,7 @@ def find_zoom(view: FleetView) -> str:
 
 def render_rack_page(records: LiveRecords, request: PageRequest) -> str | None:
     """Return the page of the racks of a name (of one site, if the query says which), None without one."""
-    cells = _read_cells(records)
+    cells = _read_cells(records, rack=[request.path_params["name"]])
     racks = find_racks(cells, request.path_params["name"], request.query.get("site", ""))
     if not racks:
         return None
@@ -114,12 +118,12 @@ def read_next_steps(records: LiveRecords, names: Collection[str]) -> dict[str, s
 def render_pool_page(records: LiveRecords, request: PageRequest) -> str | None:
     """Return the page of a pool, None without nodes of it."""
     fleet, states, name = records.fleet, records.read_node_states(), request.path_params["name"]
-    cells = _read_cells(records)
-    view = build_fleet_view(fleet, cells, FleetFilter(pool=name))
+    cells = _read_cells(records, pool=[name])
+    view = build_fleet_view(fleet, cells)
     if not view.shown:
         return None
-    waiting = [cell for cell in cells if cell.pool == name and cell.standing not in ("serving", "gone")]
-    members = [fleet.nodes[cell.name] for cell in cells if cell.pool == name]
+    waiting = [cell for cell in cells if cell.standing not in ("serving", "gone")]
+    members = [fleet.nodes[cell.name] for cell in cells]
     return render_frame(
         "pool.html.j2",
         request,
@@ -261,7 +265,7 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
     record = next((record for record in records.read_tickets() if record.ticket.id == ident), None)
     if record is None:
         return None
-    cells = _read_cells(records)
+    cells = _read_cells(records, rack=[each.rack for each in record.ticket.places])
     racks = draw_ticket_racks(records.fleet, cells, record.ticket.places)
     is_cabling, fabric = record.ticket.verify.startswith(FABRIC_SCAN), record.ticket.verify.removeprefix(FABRIC_SCAN)
     return render_frame(

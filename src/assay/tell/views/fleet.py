@@ -107,12 +107,15 @@ class FleetView:
 
 
 def list_cells(
-    fleet: Fleet, states: Iterable[NodeState], unread: Mapping[str, str] = MappingProxyType({})
+    fleet: Fleet,
+    states: Iterable[NodeState],
+    unread: Mapping[str, str] = MappingProxyType({}),
+    nodes: Iterable[Node] | None = None,
 ) -> list[NodeOnMap]:
-    """Return every node of the inventory, in its order. `unread`: those in service whose last reading is too old."""
-    known = {state.node: state for state in states}
+    """Return `nodes`, or every one of the inventory. `unread`: those in service whose last reading is too old."""
+    known, shown = {state.node: state for state in states}, fleet.nodes.values() if nodes is None else nodes
     policies = fleet.policy_of_state
-    return [_make_cell(node, known.get(node.name), policies, unread.get(node.name)) for node in fleet.nodes.values()]
+    return [_make_cell(node, known.get(node.name), policies, unread.get(node.name)) for node in shown]
 
 
 def _make_cell(

@@ -298,7 +298,7 @@ def _describe_agent(source: RecordSource, node: str) -> str:
     from assay.observe.last_seen import CONTACTS_FILE, LastSeen
 
     last_seen = LastSeen(source.data_dir / CONTACTS_FILE)
-    position, contact = last_seen.positions().get(node), last_seen.contacts().get((node, "agent"))
+    position, contact = last_seen.positions([node]).get(node), last_seen.contacts([node]).get((node, "agent"))
     if position is None or contact is None or contact.last_at is None:
         return ""
     state, when = position.state, format_ago(format_time(contact.last_at), source.clock.now())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol
@@ -101,7 +102,7 @@ class LiveRecords:
     def read_node_states(self) -> list[NodeState]:
         """Return the state of every enrolled node, by pool and name."""
         states = read_node_states(self.ledger_for_reading)
-        return sorted(states.values(), key=lambda state: (state.pool, state.node))
+        return sorted(states.values(), key=attrgetter("pool", "node"))
 
     def read_rollouts(self) -> RolloutHistory:
         """Return the rollouts as they are now."""
