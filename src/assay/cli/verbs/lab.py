@@ -145,8 +145,8 @@ def inject(
     from assay.lab.faults.injection import FAULTS, inject_fault
 
     if fault == "list":
-        for name, plant in FAULTS.items():
-            _print_line(f"{name:26} {plant.__doc__}")
+        for name, known in FAULTS.items():
+            _print_line(f"{name:26} {known.meaning}")
         return
     arguments = dict(_parse_argument(text) for text in with_ or [])
     inject_fault(_find_world(fleet), fault, node, arguments)

@@ -1,97 +1,109 @@
-"""Plants faults in the running virtual fleet. `FAULTS` lists all of them; `assay lab inject` prints the list.
+"""Plants faults in the running virtual fleet. `FAULTS` lists all of them; `assay lab inject list` prints the list.
 
-A fault is a function of the node's state, the lab's time and its own arguments; it changes the state in place. Those
-of cables and replaced parts change more than one node's state: they are functions of the world and the node's name.
-This module has the faults of links and channels, and old firmware; its neighbours have those of updates, GPUs, host
-and chassis.
+Most faults change values of a node's state, as rows of `changed_values.yaml` say. The others are functions of the
+state, the lab's time and their own arguments, which change the state in place. Those of cables and replaced parts
+change more than one node's state: they are functions of the world and the node's name.
 """
 
-# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from difflib import get_close_matches
-from inspect import signature
-from typing import Any
+from functools import partial
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from assay.lab.faults.bmc_faults import BMC_FAULTS, BOOT_FAULTS, FLASH_FAULTS, WIPE_FAULTS
-from assay.lab.faults.gpu_faults import COMPUTING_FAULTS, GPU_FAULTS, LOAD_FAULTS
-from assay.lab.faults.host_faults import HOST_FAULTS, SETTING_FAULTS
-from assay.lab.faults.replaced_parts import CABLE_FAULTS, REPLACED_PARTS
+import yaml
+
+from assay.lab.faults.bmc_faults import BMC_FAULTS
+from assay.lab.faults.gpu_faults import GPU_FAULTS
+from assay.lab.faults.host_faults import HOST_FAULTS, find_adapter, require_among
+from assay.lab.faults.replaced_parts import WORLD_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line, with_sel_event
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
 
-
-def ib_link_flap(state: VirtualNodeState, now: datetime, hca: str, times: int = 3) -> None:
-    """A rail link that went down and up `times` times in the last minutes."""
-    slot = next(each for each in state["hcas"] if each["name"] == hca)
-    slot["link_downed"] += times
-    for flap in range(times):
-        at = now - timedelta(seconds=20 * (times - flap))
-        append_kernel_line(state, at, f"mlx5_core {slot['pci']} {hca}: Port: 1 Link DOWN")
-        append_kernel_line(state, at + timedelta(seconds=4), f"mlx5_core {slot['pci']} {hca}: Port: 1 Link ACTIVE")
+ADAPTERS = ("hcas", "nics")
 
 
-def ib_link_down(state: VirtualNodeState, now: datetime, hca: str) -> None:
-    """A rail link that is down, though its cable is plugged."""
-    slot = next(each for each in state["hcas"] if each["name"] == hca)
-    slot |= {"state": "DOWN", "link_downed": slot["link_downed"] + 1}
-    append_kernel_line(state, now, f"mlx5_core {slot['pci']} {hca}: Port: 1 Link DOWN")
+class LabFault(NamedTuple):
+    """A fault that the lab can plant: what it is, its arguments with their usual values, and what plants it.
+
+    An argument whose usual value is `Parameter.empty` must be given.
+    """
+
+    meaning: str
+    arguments: Mapping[str, Any]
+    plant: Callable[..., None]
 
 
-def psu_failed(state: VirtualNodeState, now: datetime, psu: int) -> None:
-    """A power supply that has lost its input."""
-    state["psus"][psu] |= {"health": "Critical", "input_v": 0.0, "output_w": 0.0}
-    event = (f"Power supply {psu} input lost.", "ResourceEvent.1.3.ResourceErrorsDetected")
-    state.update(with_sel_event(state, now, "Critical", *event))
+def change_values(row: Mapping[str, Any], state: VirtualNodeState, now: datetime, **arguments: Any) -> None:
+    """Change a node's state as a row of `changed_values.yaml` says."""
+    filled = {**row.get("with", {}), **arguments}
+    for name, path in row.get("among", {}).items():
+        place, last = _find_place(state, path, filled)
+        require_among(filled[name], place[last])
+    for path, value in row.get("set", {}).items():
+        place, last = _find_place(state, path, filled)
+        place[last] = _fill(value, filled)
+    for path, number in row.get("add", {}).items():
+        place, last = _find_place(state, path, filled)
+        place[last] += _fill(number, filled)
+    for path, bits in row.get("bits", {}).items():
+        place, last = _find_place(state, path, filled)
+        place[last] |= bits
+    for path, value in row.get("append", {}).items():
+        place, last = _find_place(state, path, filled)
+        place[last] = [*place.get(last, ()), _fill(value, filled)]
+    if "log" in row:
+        append_kernel_line(state, now, _fill(row["log"], filled))
+    if "event" in row:
+        state.update(with_sel_event(state, now, *_fill(row["event"], filled)))
 
 
-def bmc_silent(state: VirtualNodeState, now: datetime) -> None:
-    """A BMC that accepts connections and never answers."""
-    state["fails"]["bmc_silent"] = True
+def _find_place(state: VirtualNodeState, path: str, arguments: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return what holds the value at a path, and the value's name in it."""
+    *steps, last = path.split("/")
+    place: Any = state
+    for step in steps:
+        key = _fill(step, arguments)
+        if isinstance(place, dict):
+            place = place.setdefault(str(key), {})
+        elif steps[0] in ADAPTERS:
+            place = find_adapter(state, key)
+        else:
+            place = place[key]
+    return place, str(_fill(last, arguments))
 
 
-def probe_hangs(state: VirtualNodeState, now: datetime) -> None:
-    """A node on which the probe never returns."""
-    state["fails"]["probe_hangs"] = True
+def _fill(value: Any, arguments: Mapping[str, Any]) -> Any:
+    """Return a value of a row with the arguments in it; one that is only `{name}` is the argument, as it was given."""
+    if isinstance(value, str):
+        names = [name for _, name, _, _ in string.Formatter().parse(value) if name]
+        return arguments[names[0]] if value == f"{{{''.join(names)}}}" else value.format(**arguments)
+    if isinstance(value, list):
+        return [_fill(each, arguments) for each in value]
+    return {key: _fill(each, arguments) for key, each in value.items()} if isinstance(value, dict) else value
 
 
-def answers_again(state: VirtualNodeState, now: datetime) -> None:
-    """The end of bmc.silent and probe.hangs."""
-    state["fails"] |= {"bmc_silent": False, "probe_hangs": False}
+def _read_faults() -> dict[str, LabFault]:
+    """Return every fault by its name."""
+    rows = yaml.safe_load(Path(__file__).with_name("changed_values.yaml").read_text())
+    faults = {}
+    for name, row in rows.items():
+        usual = {key: Parameter.empty if value is None else value for key, value in row.get("with", {}).items()}
+        faults[name] = LabFault(row["is"], usual, partial(change_values, row))
+    for name, plant in {**BMC_FAULTS, **GPU_FAULTS, **HOST_FAULTS, **WORLD_FAULTS}.items():
+        parameters = [*signature(plant).parameters.values()][2:]
+        usual = {parameter.name: parameter.default for parameter in parameters}
+        faults[name] = LabFault(plant.__doc__ or "", usual, plant)
+    return dict(sorted(faults.items()))
 
 
-def firmware_old(state: VirtualNodeState, now: datetime, version: str, ids: str) -> None:
-    """Old firmware: the inventory `ids` (comma separated) have `version`."""
-    known = ", ".join(state["firmware"])
-    for inventory_id in ids.split(","):
-        if inventory_id not in state["firmware"]:
-            raise AssayError(f"{state['name']} has no firmware {inventory_id!r}", fix=f"use one of {known}")
-        state["firmware"][inventory_id] = version
-
-
-WORLD_FAULTS: Mapping[str, Callable[..., None]] = {**CABLE_FAULTS, **REPLACED_PARTS}
-FAULTS: Mapping[str, Callable[..., None]] = {
-    "answers": answers_again,
-    "bmc.silent": bmc_silent,
-    "firmware.old": firmware_old,
-    "ib.link.down": ib_link_down,
-    "ib.link.flap": ib_link_flap,
-    "probe.hangs": probe_hangs,
-    "psu.failed": psu_failed,
-    **BMC_FAULTS,
-    **BOOT_FAULTS,
-    **COMPUTING_FAULTS,
-    **FLASH_FAULTS,
-    **GPU_FAULTS,
-    **HOST_FAULTS,
-    **LOAD_FAULTS,
-    **SETTING_FAULTS,
-    **WIPE_FAULTS,
-    **WORLD_FAULTS,
-}
+FAULTS: Mapping[str, LabFault] = _read_faults()
 
 
 def inject_fault(world: LabWorld, fault: str, node: str, arguments: Mapping[str, Any]) -> None:
@@ -101,14 +113,11 @@ def inject_fault(world: LabWorld, fault: str, node: str, arguments: Mapping[str,
         raise AssayError(f"no fault {fault!r}", fix=f"use one of {', '.join(near)}")
     if node not in world.nodes():
         raise AssayError(f"no node {node!r} in the lab", fix="`assay lab status` lists the nodes")
-    plant = FAULTS[fault]
-    parameters = [*signature(plant).parameters.values()][2:]
-    known = [parameter.name for parameter in parameters]
-    if unknown := set(arguments) - set(known):
-        raise AssayError(
-            f"{fault} takes no {', '.join(sorted(unknown))}", fix=f"it takes: {', '.join(known) or 'nothing'}"
-        )
-    if missing := [each.name for each in parameters if each.default is each.empty and each.name not in arguments]:
+    _, known, plant = FAULTS[fault]
+    if unknown := arguments.keys() - known.keys():
+        fix = f"it takes: {', '.join(known) or 'nothing'}"
+        raise AssayError(f"{fault} takes no {', '.join(sorted(unknown))}", fix=fix)
+    if missing := [name for name, usual in known.items() if usual is Parameter.empty and name not in arguments]:
         raise AssayError(f"{fault} needs {', '.join(missing)}", fix=" ".join(f"--with {name}=…" for name in missing))
     try:
         if fault in WORLD_FAULTS:

@@ -154,20 +154,6 @@ def _remove_drive(world: LabWorld, node: str, drive: Part) -> None:
     (world.folder(node) / f"root/dev/{drive['name']}n1").unlink(missing_ok=True)
 
 
-REPLACED_PARTS: Mapping[str, Callable[..., None]] = {
-    "bmc.replaced": bmc_replaced,
-    "board.replaced": board_replaced,
-    "chassis.replaced": chassis_replaced,
-    "dimm.replaced": dimm_replaced,
-    "gpu.replaced": gpu_replaced,
-    "hca.replaced": hca_replaced,
-    "node.moved": node_moved,
-    "nvme.replaced": nvme_replaced,
-    "psu.replaced": psu_replaced,
-    "switch.replaced": switch_replaced,
-}
-
-
 def cable_swapped(world: LabWorld, node: str, hca: str, other: str) -> None:
     """An adapter's cable, swapped with that of another end, such as n0006/mlx5_3 or leaf-su01-r0[33]."""
     swap_cables(world, f"{node}/{hca}", other)
@@ -189,9 +175,19 @@ def cables_repaired(world: LabWorld, node: str) -> None:
     repair_cabling(world)
 
 
-CABLE_FAULTS: Mapping[str, Callable[..., None]] = {
+WORLD_FAULTS: Mapping[str, Callable[..., None]] = {
+    "bmc.replaced": bmc_replaced,
+    "board.replaced": board_replaced,
     "cable.slow": cable_slow,
     "cable.swapped": cable_swapped,
     "cable.unplugged": cable_unplugged,
     "cables.repaired": cables_repaired,
+    "chassis.replaced": chassis_replaced,
+    "dimm.replaced": dimm_replaced,
+    "gpu.replaced": gpu_replaced,
+    "hca.replaced": hca_replaced,
+    "node.moved": node_moved,
+    "nvme.replaced": nvme_replaced,
+    "psu.replaced": psu_replaced,
+    "switch.replaced": switch_replaced,
 }
