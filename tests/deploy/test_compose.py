@@ -15,10 +15,12 @@ import yaml
 from click import Command
 from typer.main import get_command
 
-from assay.cli.verbs.reconcile import reconcile_app
-from assay.cli.verbs.serve import serve_app
+from assay.cli.app import load_verb
 from assay.ledger.location import locate_ledger
 from tests.deploy.manifests import DEPLOY
+
+reconcile_app = load_verb("reconcile")
+serve_app = load_verb("serve")
 
 FILE, WITH_POSTGRES = DEPLOY / "compose.yaml", DEPLOY / "compose-postgres.yaml"
 COMMANDS: Mapping[str, Command] = {"reconcile": get_command(reconcile_app), "serve": get_command(serve_app)}

@@ -11,11 +11,13 @@ import yaml
 from click import Command
 from typer.main import get_command
 
-from assay.cli.verbs.reconcile import reconcile_app
-from assay.cli.verbs.serve import serve_app
+from assay.cli.app import load_verb
 from tests.deploy.manifests import DEPLOY, HELM_PYTHON, needs_helm
 from tests.deploy.recipe import FILE, STAGES, find_last
 from tests.support.places import ROOT
+
+reconcile_app = load_verb("reconcile")
+serve_app = load_verb("serve")
 
 SCRIPT = ROOT / "tools" / "images"
 TARGETS = {"controller", "serve", "agent", "checks", "load"}

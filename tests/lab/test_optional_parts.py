@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.doctor import doctor_app
+from assay.cli.app import load_verb
 from assay.declare.loader import load_fleet
 from assay.lab import optional_parts
 from assay.lab.optional_parts import list_parts
 from assay.lab.world import LabWorld
 from tests.support.places import ROOT
+
+doctor_app = load_verb("doctor")
 
 
 def test_a_machine_without_tools_says_what_each_would_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`assay`: the command line. `VERBS` lists the verbs; each has a Typer app in a module that is imported when needed."""
+"""`assay`: the command line. `VERBS` lists the verbs; each is in a module that is imported when needed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ HELP_OPTIONS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 class Verb(NamedTuple):
-    """One verb: the module below `assay.cli` with its Typer app `<verb>_app`, and its group and line in `--help`."""
+    """One verb: its module, and its group and line in `--help`.
+
+    The module has a function of the verb's name; of a verb with commands below it, the Typer app `<verb>_app`.
+    """
 
     module: str
     group: str
@@ -114,6 +117,16 @@ VERBS = {
 }
 
 
+def load_verb(name: str) -> typer.Typer:
+    """Import the module of a verb, and return what Typer runs of it."""
+    module = importlib.import_module(VERBS[name].module)
+    made: typer.Typer | None = getattr(module, f"{name}_app", None)
+    if made is None:
+        made = typer.Typer(add_completion=False)
+        made.command()(getattr(module, name))
+    return made
+
+
 class LazyVerbGroup(TyperGroup):
     """Imports only the module of the requested verb, and none to list them all, so that every verb starts quickly."""
 
@@ -146,8 +159,7 @@ class LazyVerbGroup(TyperGroup):
         verb = VERBS[cmd_name]
         if self.is_listing:
             return TyperCommand(cmd_name, short_help=verb.help, rich_help_panel=verb.group)
-        verb_app: typer.Typer = getattr(importlib.import_module(verb.module), f"{cmd_name}_app")
-        command: Any = typer.main.get_command(verb_app)
+        command: Any = typer.main.get_command(load_verb(cmd_name))
         command.name, command.short_help, command.rich_help_panel = cmd_name, verb.help, verb.group
         context_option: Any = copy(next(option for option in self.params if option.name == "context"))
         context_option.hidden = True

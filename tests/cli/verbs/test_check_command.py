@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from assay.cli.app import load_verb
 from assay.cli.verbs import check as verb
 from assay.declare.check import CheckReport
 from assay.declare.problems import FleetProblem
@@ -142,7 +143,7 @@ def test_a_code_that_does_not_exist_and_a_folder_that_is_not_there_end_with_2() 
 
 def test_a_folder_that_is_no_fleet_is_a_problem_and_no_crash(tmp_path: Path) -> None:
     (tmp_path / "inventory").mkdir()
-    result = CliRunner().invoke(verb.check_app, ["--fleet", str(tmp_path)])
+    result = CliRunner().invoke(load_verb("check"), ["--fleet", str(tmp_path)])
     assert result.exit_code == 1
     assert "ASY0011: there is no inventory/: this is no fleet repository" in result.stdout
 

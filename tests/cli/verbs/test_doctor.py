@@ -17,13 +17,16 @@ import yaml
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
-from assay.cli.verbs.doctor import NeedRule, doctor_app, holds, read_need_rules
+from assay.cli.app import load_verb
+from assay.cli.verbs.doctor import NeedRule, holds, read_need_rules
 from assay.declare.secret_lookup import forget_command_answers
 from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.node import Node
 from assay.model.specs.load_parts import LOAD_PARTS
 from assay.model.specs.spec_document import load_spec_model
 from tests.support.places import SMALLEST
+
+doctor_app = load_verb("doctor")
 
 NODE_FIELDS = {field.name for field in fields(Node)}
 SECRET = "CANARY:of-a-bmc"

@@ -7,9 +7,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.faults import faults_app
+from assay.cli.app import load_verb
 from assay.model.errors import AssayError
 from tests.support.places import ROOT
+
+faults_app = load_verb("faults")
 
 HERE = ROOT / "tests/observe/logs/recordings"
 MINE = "[ 10.5] NVRM: Xid (PCI:0000:1b:00): 13, pid=1, name=train, Graphics Exception\n"

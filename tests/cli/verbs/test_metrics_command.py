@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.app import app
-from assay.cli.verbs import reconcile
+from assay.cli.app import app, load_verb
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -54,4 +53,4 @@ def test_without_a_ledger_there_are_no_metrics_and_none_is_made(fleet):
 def test_a_controller_that_ends_serves_no_metrics(fleet, word):
     words = [word, "--metrics", "127.0.0.1:0", "--fleet", str(fleet)]
     with pytest.raises(AssayError, match="cannot serve metrics"):
-        CliRunner().invoke(reconcile.reconcile_app, words, catch_exceptions=False)
+        CliRunner().invoke(load_verb("reconcile"), words, catch_exceptions=False)

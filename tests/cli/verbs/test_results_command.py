@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.results import results_app
+from assay.cli.app import load_verb
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
 from tests.support.places import SMALLEST
+
+results_app = load_verb("results")
 
 HEAT = "suites/production/test_heat.py::test_heat"
 

@@ -10,8 +10,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from assay.cli.verbs.show import show_app
+from assay.cli.app import load_verb
 from tests.support.places import SMALLEST
+
+show_app = load_verb("show")
 
 LARGE = "kind: NodeSpec\nname: large\nextends: small\nfans: 4\nlimits:\n  gpu_temperature: {value: 80}\n"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from assay.cli.verbs import status as status_verb
+from assay.cli.app import load_verb
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
@@ -43,7 +43,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def status(fleet: Path) -> Callable[..., Result]:
-    return lambda *words: CliRunner().invoke(status_verb.status_app, ["--fleet", str(fleet), *words])
+    return lambda *words: CliRunner().invoke(load_verb("status"), ["--fleet", str(fleet), *words])
 
 
 def _list_nodes(result: Result) -> list[str]:

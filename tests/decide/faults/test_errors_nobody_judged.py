@@ -13,8 +13,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from assay.cli.app import app
-from assay.cli.verbs.faults import faults_app
+from assay.cli.app import app, load_verb
 from assay.cli.workspace import load_surrounding_catalog
 from assay.decide.faults.detection import detect_faults
 from assay.decide.faults.unjudged import MOST_FORMS, UnjudgedCounter, count_evidence, count_fleet
@@ -29,6 +28,8 @@ from assay.model.reading import value
 from assay.model.specs.fault_catalog import FaultCatalog, merge_catalogs
 from assay.tell.views.fleet import build_fleet_view, list_cells
 from tests.support.places import ROOT
+
+faults_app = load_verb("faults")
 
 LINES = yaml.safe_load((ROOT / "tests/data/errors_nobody_judged.yaml").read_text())
 NOISE = LINES.pop("noise")

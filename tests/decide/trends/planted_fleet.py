@@ -13,7 +13,10 @@ from typing import Any
 import duckdb
 from typer.testing import CliRunner
 
-from assay.cli.verbs.trends import trends_app
+from assay.cli.app import load_verb
+
+trends_app = load_verb("trends")
+
 
 START = datetime(2026, 1, 1, 6, tzinfo=UTC)
 DAYS, NODES = 120, 40

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.trends import trends_app
+from assay.cli.app import load_verb
 from assay.model.errors import AssayError
 from tests.decide.trends.planted_fleet import PlantedFleet, ask_files, name_nodes, node_name
+
+trends_app = load_verb("trends")
 
 COLUMNS = ("time", "node", "subject", "name", "value", "unit", "at_least", "at_most")
 

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.trends import trends_app
+from assay.cli.app import load_verb
 from assay.decide.state.asset_history import (
     AssetReading,
     InstalledPart,
@@ -25,6 +25,8 @@ from assay.ledger.store import Ledger
 from assay.model.entries.faults import FaultEntry
 from assay.model.timestamps import format_time
 from tests.support.places import ROOT
+
+trends_app = load_verb("trends")
 
 START, DAYS, NODES = datetime(2026, 3, 1, 6, tzinfo=UTC), 110, 24
 AS_OF = (START + timedelta(days=DAYS)).isoformat()

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.trends import format_records, parse_moment, read_rule_records, trends_app
+from assay.cli.app import load_verb
+from assay.cli.verbs.trends import format_records, parse_moment, read_rule_records
 from assay.cli.workspace import Workspace
 from assay.decide.trends.warnings import find_revision
 from assay.declare.starter.shipped_specs import find_trend_rules
@@ -18,6 +19,8 @@ from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, Tren
 from assay.model.timestamps import format_time
 from tests.decide.trends.planted_fleet import PlantedFleet
 from tests.support.places import ROOT
+
+trends_app = load_verb("trends")
 
 AT = datetime(2026, 3, 1, 4, tzinfo=UTC)
 RULES = find_trend_rules(None)

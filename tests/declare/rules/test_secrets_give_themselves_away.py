@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from assay.cli.verbs.show import show_app
+from assay.cli.app import load_verb
 from assay.declare.check import check_repository
 from assay.declare.rules.secrets import FIX
 from assay.declare.secret_detection import (
@@ -25,6 +25,8 @@ from assay.declare.secret_detection import (
     looks_random,
 )
 from tests.declare.rules.cases.case import POLICY, POOL
+
+show_app = load_verb("show")
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 CANARY = "canary-0f7Qz81Lw5"

@@ -14,12 +14,14 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from assay.act.loop import history_replay
-from assay.cli.verbs.upgrade import upgrade_app
+from assay.cli.app import load_verb
 from assay.declare.starter import new_repository
 from assay.declare.starter.starter_record import RECORD, TEXTS, read_record
 from assay.model.errors import AssayError
 from tests.declare.starter.copied_fleet import NEW, OLD, CopiedFleet, encode, lines
 from tests.support.forked_assay import run_assay
+
+upgrade_app = load_verb("upgrade")
 
 A, B, TEN = "suites/a.py", "specs/b.yaml", lines(*range(1000, 1010))
 MERGED = {A: lines("theirs", *range(1001, 1010)), B: "newer\n", "specs/new.yaml": "new\n"}

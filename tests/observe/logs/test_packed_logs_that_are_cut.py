@@ -11,10 +11,12 @@ from random import Random
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.faults import faults_app
+from assay.cli.app import load_verb
 from assay.model.errors import AssayError
 from tests.support.log_spellings.carriers import COMPRESSIONS
 from tests.support.places import ROOT
+
+faults_app = load_verb("faults")
 
 PACKINGS = {name: pack for name, pack in COMPRESSIONS.items() if name != "plain"}
 XID = "[    9.500000] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"

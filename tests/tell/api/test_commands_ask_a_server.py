@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from assay.cli.verbs.explain import explain_app
-from assay.cli.verbs.status import status_app
+from assay.cli.app import load_verb
 from assay.model.errors import AssayError
 from tests.tell.asgi_calls import Caller
+
+explain_app = load_verb("explain")
+status_app = load_verb("status")
 
 
 @pytest.fixture(scope="module")

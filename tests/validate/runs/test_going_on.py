@@ -20,7 +20,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validate import validate_app
+from assay.cli.app import load_verb
 from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun, find_run, list_runs
 from assay.ledger.store import Ledger
@@ -30,6 +30,8 @@ from assay.model.outcome import Outcome
 from assay.validate.runs.run_validation import RunInterrupted, RunOptions, hold_run_lock, resume_run, run_validation
 from assay.validate.runs.shard_processes import LocalProcesses
 from tests.support.forked_python import ForkedAssay
+
+validate_app = load_verb("validate")
 
 pytest_plugins = ["pytester"]
 

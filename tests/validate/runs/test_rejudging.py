@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from assay.act.loop.history_replay import StoredHistory, replay_stored_history
 from assay.act.loop.plan_inputs import load_folder_revision
-from assay.cli.verbs.rejudge import rejudge_app
+from assay.cli.app import load_verb
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun, list_runs
@@ -31,6 +31,8 @@ from assay.validate.must_fail_recordings import read_check_recording
 from assay.validate.runs.rejudge import RejudgedRun, rejudge_run
 from assay.validate.runs.run_validation import run_validation
 from tests.support.places import ROOT
+
+rejudge_app = load_verb("rejudge")
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NARROW = ("-k", "temperature or flap or rack_breathes")

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validate import validate_app
+from assay.cli.app import load_verb
 from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun, find_run
 from assay.ledger.runs.run_manifest import hash_folders
@@ -24,6 +24,8 @@ from assay.validate.runs.run_validation import RunOptions, run_validation
 from assay.validate.runs.shard_processes import LocalProcesses
 from assay.validate.runs.subjects import NodeSelection, list_declared_outcomes
 from tests.support.places import ROOT
+
+validate_app = load_verb("validate")
 
 pytest_plugins = ["pytester"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from assay.cli.app import load_verb
 from assay.cli.output import ProgressLines, show_progress
-from assay.cli.verbs.validate import validate_app
 from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import find_run
 from assay.ledger.runs.writer import OutcomeWriter
@@ -31,6 +31,8 @@ from assay.validate.runs.sharding import (
 )
 from assay.validate.runs.subjects import MIN_RACKS_PER_SHARD, NodeSelection
 from tests.support.places import ROOT
+
+validate_app = load_verb("validate")
 
 pytest_plugins = ["pytester"]
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validate import validate_app
+from assay.cli.app import load_verb
 from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun, find_run
 from assay.ledger.store import Ledger
@@ -32,6 +32,8 @@ from assay.validate.runs.sharding import describe_timeout
 from assay.validate.runs.slurm_array import SlurmArray
 from tests.support.places import ROOT
 from tests.support.slurm_cluster import Cluster, cluster, needs_slurm, said, until
+
+validate_app = load_verb("validate")
 
 pytest_plugins = ["pytester"]
 

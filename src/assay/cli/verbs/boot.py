@@ -85,10 +85,6 @@ def dhcp(
         raise typer.Exit(1)
 
 
-images_app = typer.Typer(add_completion=False)
-
-
-@images_app.command()
 def images(
     fetch: Annotated[bool, option("--fetch", "Fetch the missing files, and verify their digests.")] = False,
     fleet: FleetDir = Path(),

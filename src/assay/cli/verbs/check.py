@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 MAX_ANNOTATIONS = 50
 """GitHub shows ten errors and ten warnings of a step, and keeps fifty of a job."""
 
-check_app = typer.Typer(add_completion=False)
 
-
-@check_app.command()
 def check(
     fleet: FleetDir = Path(),
     format_: Annotated[

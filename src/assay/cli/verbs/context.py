@@ -11,10 +11,7 @@ from assay.cli.context_line import describe_context
 from assay.cli.options import FleetDir, argument, option
 from assay.declare.home import CONTEXT_VARIABLE, choose_context, find_home, require_repository
 
-context_app = typer.Typer(add_completion=False)
 
-
-@context_app.command()
 def context(
     chosen: Annotated[
         Literal["fleet", "lab"] | None, argument("[fleet|lab]", "What to choose. Default: show what is chosen.")

@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
 import yaml
 from pydantic import BaseModel, Field
 
@@ -39,14 +38,12 @@ if TYPE_CHECKING:
     from assay.model.fleet import Fleet
 
 
-doctor_app = typer.Typer(add_completion=False)
 NEEDS_FILE = Path(__file__).with_name("doctor_needs.yaml")
 NOT_ASKED = "*"
 """What any declared value is."""
 LEAST_FREE_BYTES = 2**30
 
 
-@doctor_app.command()
 def doctor(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Show what this machine lacks to work on this fleet: packages, programs, secrets, disk, the ledger.
 

@@ -100,13 +100,10 @@ def _label(label: str, lines: Sequence[str], most: int | None = None) -> Iterato
         yield "", f"and {more} more: --full"
 
 
-explain_app = typer.Typer(add_completion=False)
-
 PIPE_WIDTH = 200
 """Columns of the tree when stdout is not a terminal."""
 
 
-@explain_app.command()
 def explain(
     node: Annotated[str, argument("NODE", "The node.", complete=complete_nodes)],
     is_full: Annotated[bool, option("--full", "Add the decisions with all their causes.")] = False,

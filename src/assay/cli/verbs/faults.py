@@ -67,10 +67,6 @@ class UnknownErrorsAnswer:
     """How many nodes the ledger has."""
 
 
-faults_app = typer.Typer(add_completion=False)
-
-
-@faults_app.command()
 def faults(
     file: Annotated[str, argument("[FILE]", "The log, plain or packed (gzip). - is standard input.")] = "",
     unknown: Annotated[bool, option("--unknown", "List the errors on the fleet's nodes that no class has.")] = False,

@@ -16,7 +16,6 @@ from assay.model.errors import AssayError
 if TYPE_CHECKING:
     from assay.validate.results.run_gates import GateReport
 
-gate_app = typer.Typer(add_completion=False)
 
 GateFormat = Annotated[
     Literal["text", "json", "github"],
@@ -26,7 +25,6 @@ GateFormat = Annotated[
 ]
 
 
-@gate_app.command()
 def gate(run: RunName = "last", fleet: FleetDir = Path(), form: GateFormat = "text") -> None:
     """Test a run against the fleet's gates (specs/gates). Show by how much each bound is missed, and where.
 

@@ -124,9 +124,6 @@ class PartHistoryAnswer:
     """The places, oldest first."""
 
 
-history_app = typer.Typer(add_completion=False)
-
-
 Node = Annotated[
     str, argument("NODE", "The node. With --outcomes it is optional: all nodes then.", complete=complete_nodes)
 ]
@@ -141,7 +138,6 @@ Check = Annotated[
 ]
 
 
-@history_app.command()
 def history(
     node: Node = "",
     moves: Moves = False,

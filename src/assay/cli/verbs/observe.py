@@ -199,8 +199,6 @@ def print_unjudged(console: Console, report: CollectionReport) -> None:
         console.print(f"  {line}", markup=False)
 
 
-observe_app = typer.Typer(add_completion=False)
-
 Names = Annotated[list[str] | None, nodes_argument("The nodes. Default: all.")]
 Here = Annotated[bool, option("--here", "Read this machine instead, and print all readings.", group=WHICH)]
 Active = Annotated[
@@ -216,7 +214,6 @@ Deadline = Annotated[
 Out = Annotated[Path | None, option("--out DIR", "Write DIR/NODE.json instead of storing the evidence.")]
 
 
-@observe_app.command()
 def observe(
     nodes: Names = None,
     pool: Pool = "",

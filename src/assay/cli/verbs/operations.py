@@ -117,10 +117,6 @@ def start(
     print_answer(record, form, [*_format(record), *replaced])
 
 
-zap_app = typer.Typer(add_completion=False)
-
-
-@zap_app.command()
 def zap(
     nodes: Annotated[list[str], nodes_argument("One or more nodes, such as n[0001-0099].")],
     reason: Reason,

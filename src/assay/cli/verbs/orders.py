@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from assay.act.orders.orders import (
     WantedMove,
     answer_wait,
@@ -21,14 +19,10 @@ from assay.cli.operator_orders import NodeNames, Reason, Who, Within, identify_o
 from assay.cli.options import FleetDir, OutputFormat, argument, option
 from assay.cli.workspace import Workspace
 
-hold_app = typer.Typer(add_completion=False)
-release_app = typer.Typer(add_completion=False)
-
 Until = Annotated[str, option("--until TIME", "End the hold at this time: 2026-12-01T18:00 (UTC).")]
 Duration = Annotated[str, option("--for DURATION", "End the hold this long after its start: 90m, 12h, 3d, 2w.")]
 
 
-@hold_app.command()
 def hold(
     nodes: NodeNames,
     reason: Reason,
@@ -50,7 +44,6 @@ def hold(
     record_orders(workspace, nodes, lambda state: hold_node(workspace.ledger, operator, state, until, duration), form)
 
 
-@release_app.command()
 def release(
     nodes: NodeNames, reason: Reason, who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text"
 ) -> None:
@@ -63,14 +56,9 @@ def release(
     record_orders(workspace, nodes, lambda state: release_node(operator, state), form)
 
 
-move_app = typer.Typer(add_completion=False)
-certify_app = typer.Typer(add_completion=False)
-
-
 Now = Annotated[bool, option("--now", "Do not wait for the end of customers' jobs on the node.")]
 
 
-@move_app.command()
 def move(
     nodes: NodeNames,
     state: Annotated[str, argument("STATE", "The target state, by its name in the policy.")],
@@ -98,7 +86,6 @@ def move(
     )
 
 
-@certify_app.command()
 def certify(
     nodes: NodeNames, reason: Reason, who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text"
 ) -> None:
@@ -113,13 +100,9 @@ def certify(
     record_orders(workspace, nodes, lambda node_state: certify_node(workspace.fleet, operator, node_state), form)
 
 
-approve_app = typer.Typer(add_completion=False)
-decline_app = typer.Typer(add_completion=False)
-
 DecisionId = Annotated[str, argument("DECISION", "The id of what waits, or how it begins.")]
 
 
-@approve_app.command()
 def approve(
     decision: DecisionId,
     reason: Reason,
@@ -137,7 +120,6 @@ def approve(
     _answer(fleet, decision, (who, reason), form, is_yes=True, within=within)
 
 
-@decline_app.command()
 def decline(
     decision: DecisionId, reason: Reason, who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text"
 ) -> None:

@@ -20,10 +20,7 @@ from assay.model.errors import AssayError
 if TYPE_CHECKING:
     from assay.decide.plan.change_plan import ChangePlan
 
-plan_app = typer.Typer(add_completion=False)
 
-
-@plan_app.command()
 def plan(
     base: Annotated[
         str, option("--base REV", "The revision to merge into: a branch, a tag or a commit.", show_default=False)

@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat, option
@@ -57,12 +55,9 @@ class PruneAnswer:
     """The runs that are kept although they are old."""
 
 
-prune_app = typer.Typer(add_completion=False)
-
 MAX_NAMED = 20
 
 
-@prune_app.command()
 def prune(
     yes: Annotated[bool, option("--yes", "Delete. Without it, only show what would be deleted.")] = False,
     who: Who = "",

@@ -58,7 +58,6 @@ class ReconcileAnswer:
     """The scheduled jobs that are due: `assay schedules run` runs them."""
 
 
-reconcile_app = typer.Typer(add_completion=False)
 LOG = logging.getLogger("assay.reconcile")
 
 Once = Annotated[bool, option("--once", "Make one round over all nodes, then exit.", group=HOW)]
@@ -75,7 +74,6 @@ Metrics = Annotated[
 ]
 
 
-@reconcile_app.command()
 def reconcile(
     once: Once = False,
     settle: Settle = False,

@@ -52,14 +52,11 @@ class RejudgeAnswer(RejudgeHead):
     """What differs, as `assay results --compare` tells it."""
 
 
-rejudge_app = typer.Typer(add_completion=False)
-
 Spec = Annotated[
     str, option("--spec REV", "Use the specs of this commit; . is the working tree. Default: the commit of the run.")
 ]
 
 
-@rejudge_app.command()
 def rejudge(
     run: RunName, spec: Spec = "", jobs: Jobs = 1, fleet: FleetDir = Path(), form: OutputFormat = "text"
 ) -> None:

@@ -9,8 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from assay.cli.context_line import print_answer
 from assay.cli.options import OptionalFleetDir, OutputFormat, option
 from assay.cli.workspace import Workspace, load_surrounding_fleet
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from assay.model.node import Node
 
 
-replay_app = typer.Typer(add_completion=False)
 MAX_MOVES_SHOWN = 40
 REPLAYED = timedelta(days=30)
 """How far back the ledger is read."""
@@ -40,7 +37,6 @@ COST_TITLES = {
 }
 
 
-@replay_app.command()
 def replay(
     policy: Annotated[Path, option("--policy FILE", "The policy to try.", show_default=False)],
     events: Annotated[

@@ -27,10 +27,6 @@ class ReportPagesAnswer:
     """The folder of the Allure report."""
 
 
-report_app = typer.Typer(add_completion=False)
-
-
-@report_app.command()
 def report(
     serve: Annotated[bool, option("--serve", "Serve all pages on this machine until Ctrl-C.")] = False,
     since: Annotated[

@@ -31,7 +31,6 @@ from assay.model.specs.check_catalog import DEFAULT_PHASES
 if TYPE_CHECKING:
     from assay.validate.results.outcome_filter import OutcomeFilter
 
-results_app = typer.Typer(add_completion=False)
 
 Form = Literal["text", "json", "csv", "junit"]
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
@@ -61,7 +60,6 @@ Formats = Annotated[
 ]
 
 
-@results_app.command()
 def results(
     run: RunName = "last",
     node: Nodes = None,

@@ -167,9 +167,6 @@ def find_file_name(command: str) -> str:
     return f"{command.replace(' ', '-')}.json"
 
 
-schema_app = typer.Typer(add_completion=False)
-
-
 def complete_commands(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the words that come next in commands which begin as the words before."""
     before = ctx.params.get("words") or []
@@ -180,7 +177,6 @@ def complete_commands(ctx: typer.Context, incomplete: str) -> list[str]:
     return sorted(word for word in fitting if word.startswith(incomplete))
 
 
-@schema_app.command()
 def schema(
     words: Annotated[
         list[str] | None,

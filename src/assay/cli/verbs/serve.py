@@ -17,10 +17,7 @@ from assay.cli.service_log import LogFormat, open_service_log
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
-serve_app = typer.Typer(add_completion=False)
 
-
-@serve_app.command()
 def serve(
     host: Annotated[str, option("--host IP", "The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, option("--port PORT", "The port. 0 takes a free one and prints it.", min=0, max=65535)] = 8443,
@@ -57,12 +54,9 @@ def serve(
     listen(current, ListenConfig(host, port, cert, key, boot), log.info)
 
 
-metrics_app = typer.Typer(add_completion=False)
-
 TEXTFILE_SUFFIX = ".prom"
 
 
-@metrics_app.command()
 def metrics(
     to: Annotated[
         Path | None, option("--to FILE", "Replace this file, which node_exporter's textfile collector reads.")

@@ -165,10 +165,6 @@ def _default_values(document: str, model: type[BaseModel], declared: Any) -> Ite
             yield EffectiveValue(document, (name,), default, DEFAULT_ORIGIN)
 
 
-show_app = typer.Typer(add_completion=False)
-
-
-@show_app.command()
 def show(
     node: Annotated[str, argument("NODE", "The node.", complete=complete_nodes)],
     path: Annotated[str, argument("PATH", "Only this part, such as limits, gpus.model or bmc.")] = "",

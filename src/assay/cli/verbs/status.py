@@ -218,10 +218,6 @@ def require_no_racks(wanted: NodeFilter) -> None:
         raise AssayError("a server does not tell the racks of its nodes", fix="name nodes, pools or states instead")
 
 
-status_app = typer.Typer(add_completion=False)
-
-
-@status_app.command()
 def status(
     fleet: FleetDir = Path(),
     form: TableFormat = "text",

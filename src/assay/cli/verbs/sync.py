@@ -41,10 +41,6 @@ class SyncAnswer:
     """The nodes that were asked for."""
 
 
-sync_app = typer.Typer(add_completion=False)
-
-
-@sync_app.command()
 def sync(
     pool: Pools = None,
     node: Nodes = None,

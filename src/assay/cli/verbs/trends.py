@@ -53,10 +53,6 @@ def read_rule_records(workspace: Workspace | None, as_of: datetime) -> tuple[Tre
     return known, make_rule_records(known, read_warnings(ledger, as_of), list_failures(ledger, as_of))
 
 
-trends_app = typer.Typer(add_completion=False)
-
-
-@trends_app.command()
 def trends(
     fleet: FleetDir = Path(),
     measurements: Annotated[

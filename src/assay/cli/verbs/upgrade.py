@@ -74,10 +74,6 @@ class UpgradeAnswer:
     """What the new version would have done otherwise with the stored history; null if they judge alike, or none is."""
 
 
-upgrade_app = typer.Typer(add_completion=False)
-
-
-@upgrade_app.command()
 def upgrade(
     fleet: FleetDir = Path(),
     is_applied: Annotated[
@@ -270,8 +266,6 @@ def _format_status(status: Status, changes: Sequence[FileChange]) -> Iterator[st
             yield from (f"{status:<9} {change.path}{end}" for change in some)
 
 
-init_app = typer.Typer(add_completion=False)
-
 NEXT_STEPS = """\
 {folder} is now a fleet repository with {nodes} example nodes. Replace them by your own.
 Next:
@@ -282,7 +276,6 @@ Commands there work on its lab (assay lab up) until you choose the real machines
 README.md there is a guide for the first hour."""
 
 
-@init_app.command()
 def init(
     folder: Annotated[Path, argument("DIR", "An empty folder, or one that does not exist yet.")],
     ci: Annotated[

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from assay.validate.runs.run_validation import RunOptions, RunResult
     from assay.validate.runs.sharding import ShardRunner
 
-validate_app = typer.Typer(add_completion=False)
 
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
 MAX_LINES_SHOWN = 60
@@ -55,7 +54,6 @@ ShardHost = Annotated[
 Sbatch = Annotated[str, option("--sbatch OPTIONS", "Options for sbatch: --sbatch '--partition=checks'.", group=HOW)]
 
 
-@validate_app.command()
 def validate(
     pytest_args: PytestArgs = None,
     pool: Pools = None,
