@@ -334,7 +334,7 @@ def test_a_search_that_continues_asks_about_all_its_nodes_not_only_those_that_ar
     ResultFile(path).continue_or_start(header)
     Scheduler.jobs = {"n0003": 0}
     search_collectives(context, task)
-    own = [one for one in ResultFile(path).read()[1] if "n0003" in one.pair]
+    own = [one for one in ResultFile(path).read()[1].pairs if "n0003" in one.pair]
     assert own
     assert {one.ended for one in own} == {"preempted"}
     assert faults(context) == []

@@ -118,7 +118,7 @@ def test_real_processes_that_fail_only_together_are_narrowed_down(tmp_path: Path
     report = build_staged_report(search, run_search(search, (), runners, file, SearchResults([]), lambda *_: None))
     assert report.named == ()
     assert [block.name for block in report.stages.needed_blocks] == ["n1", "n4"]
-    assert ResultFile(file.path).read_groups(), "the runs of groups are in the file"
+    assert ResultFile(file.path).read()[1].groups, "the runs of groups are in the file"
 
 
 @pytest.mark.parametrize(

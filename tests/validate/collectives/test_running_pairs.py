@@ -64,7 +64,7 @@ def test_a_search_with_real_processes_names_exactly_the_planted(tmp_path: Path) 
     assert symptoms == {"n02": "slow", "n05": "hung", "n07": "wrong", "n10": "died"}
     assert report.undecided == ()
     assert report.rounds[-1] == "C3", "with so many faulty, partners are nodes whose bad pairs others explain"
-    assert file.read() == (header, results.pairs)
+    assert file.read() == (header, results)
 
 
 def test_the_deadline_ends_all_that_a_pair_started(tmp_path: Path) -> None:
@@ -96,11 +96,11 @@ def test_an_interrupt_ends_what_runs_and_the_next_run_continues(tmp_path: Path) 
         stream.write('{"round": "M2", "pair": ["n')  # the process was killed while it wrote
     known, results = ResultFile(file.path).continue_or_start(header)
     assert known == header
-    assert [result.round for result in results] == ["M1", "M1", "M1"]
-    every = run_search(search, (), runners, file, SearchResults(results), lambda *_: None).pairs
-    assert every[:3] == results
+    assert [result.round for result in results.pairs] == ["M1", "M1", "M1"]
+    every = run_search(search, (), runners, file, results, lambda *_: None).pairs
+    assert every[:3] == results.pairs
     assert len({result.key for result in every}) == len(every) == 9
-    assert ResultFile(file.path).read()[1] == every
+    assert ResultFile(file.path).read()[1].pairs == every
 
 
 def test_a_report_of_nccl_tests_is_read_and_its_environment_dropped(tmp_path: Path) -> None:

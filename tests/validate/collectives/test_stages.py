@@ -15,7 +15,7 @@ from assay.model.facts import to_json
 from assay.validate.collectives.fabric_map import FabricPart
 from assay.validate.collectives.judging import GroupRule
 from assay.validate.collectives.report import CollectivesReport, build_staged_report
-from assay.validate.collectives.results import GroupResult, parse_group_result, read_group_results
+from assay.validate.collectives.results import GroupResult, parse_group_result, read_results
 from assay.validate.collectives.search import (
     ScaleFinding,
     ScaleQuestion,
@@ -154,10 +154,10 @@ def test_one_wrong_answer_in_three_changes_nothing_and_no_answer_leaves_it_open(
 def test_a_result_of_a_group_survives_its_line_and_another_line_is_refused() -> None:
     result = GroupResult("W1", ("a", "b", "c"), "ok", gb_s=391.5, wrong=0, note="fine")
     assert parse_group_result(to_json(result)) == result
-    assert list(read_group_results([json.dumps({"round": "M1", "pair": ["a", "b"], "ended": "ok"})])) == []
+    assert read_results([json.dumps({"round": "M1", "pair": ["a", "b"], "ended": "ok"})])[1] == []
     for wrong in ({"nodes": []}, {"nodes": ["a", "a"]}, {"nodes": ["a"], "round": "W1"}):
-        with pytest.raises(AssayError, match=r"file:1: this is no result of a group"):
-            list(read_group_results([json.dumps(wrong)], "file"))
+        with pytest.raises(AssayError, match=r"file:1: this is no result"):
+            read_results([json.dumps(wrong)], "file")
 
 
 def racks_of(count: int, whole: str = "last") -> StagedSearch:

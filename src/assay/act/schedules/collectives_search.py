@@ -245,11 +245,10 @@ def _run(
     stages, rule = choose_stages(workload, how.whole), make_speed_rule(workload)
     seed = int(plan.at.timestamp()) // 60  # other partners each week
     file = ResultFile(path)
-    header, pairs = file.continue_or_start(SearchHeader(names, seed, plan.fabric, rails, rule, stages))
+    header, known = file.continue_or_start(SearchHeader(names, seed, plan.fabric, rails, rule, stages))
     for old in sorted(path.parent.glob("*.jsonl"))[:-KEPT_FILES]:
         old.unlink(missing_ok=True)
     search = StagedSearch(fabric, header.nodes, header.seed, header.rule, header.stages)
-    known = SearchResults(pairs, file.read_groups())
 
     def show(name: str, done: int, total: int) -> None:
         if done in (0, total):

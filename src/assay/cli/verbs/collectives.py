@@ -213,14 +213,13 @@ def explain(
     """
     from assay.validate.collectives.report import build_staged_report
     from assay.validate.collectives.result_file import ResultFile
-    from assay.validate.collectives.search import SearchResults, StagedSearch
+    from assay.validate.collectives.search import StagedSearch
 
-    header, pairs = ResultFile(file).read()
-    results = SearchResults(pairs, ResultFile(file).read_groups())
+    header, results = ResultFile(file).read()
     if not (results.pairs or results.groups):
         raise AssayError("there is no result in it", where=str(file), fix="run the search: assay collectives run")
     nodes = dict.fromkeys(header.nodes if header else ())
-    for result in pairs:
+    for result in results.pairs:
         nodes |= dict.fromkeys(result.pair)
     for group in results.groups:
         nodes |= dict.fromkeys(group.nodes)
@@ -244,8 +243,8 @@ def _continue_search(file: ResultFile, asked: SearchHeader, free: FreeNodes) -> 
     """Return the header of the search: of an interrupted one, if its nodes are still free."""
     from assay.cli.output import print_step
 
-    header, pairs = file.continue_or_start(asked)
-    if count := len(pairs) + len(file.read_groups()):
+    header, results = file.continue_or_start(asked)
+    if count := len(results.pairs) + len(results.groups):
         print_step(f"continues the search in {file.path}: {len(header.nodes)} nodes, {count} results")
     if lost := [name for name in header.nodes if name not in free.free]:
         reason = free.excluded.get(lost[0], "it is not in this fabric")
@@ -261,10 +260,10 @@ def _run(fabric: SearchedFabric, header: SearchHeader, runners: SearchRunners, f
     from assay.cli.output import show_progress
     from assay.validate.collectives.report import build_staged_report
     from assay.validate.collectives.run import run_search
-    from assay.validate.collectives.search import SearchResults, StagedSearch
+    from assay.validate.collectives.search import StagedSearch
 
     search = StagedSearch(fabric.map, header.nodes, header.seed, header.rule, header.stages)
-    results = SearchResults(file.read()[1], file.read_groups())
+    _, results = file.read()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, so that the pairs are killed
     try:
         with show_progress("ran") as show:

@@ -12,8 +12,8 @@ from typing import Any
 from assay.model.errors import AssayError
 from assay.model.facts import fact, from_json, to_json
 from assay.validate.collectives.judging import SpeedRule
-from assay.validate.collectives.results import GroupResult, PairResult, read_group_results, read_results
-from assay.validate.collectives.search import StageSettings
+from assay.validate.collectives.results import GroupResult, PairResult, read_results
+from assay.validate.collectives.search import SearchResults, StageSettings
 
 FORMAT = 1
 
@@ -49,23 +49,16 @@ class ResultFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> tuple[SearchHeader | None, list[PairResult]]:
+    def read(self) -> tuple[SearchHeader | None, SearchResults]:
         """Return the header, None without one, and all results. Raises AssayError for a line that is no result."""
         try:
             lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError as error:
             fix = "name a file that `assay collectives run` wrote, or that has a result in each line"
             raise AssayError(f"the results cannot be read: {error.strerror}", where=str(self.path), fix=fix) from None
-        return self._read_header(lines), list(read_results(lines, str(self.path)))
+        return self._read_header(lines), SearchResults(*read_results(lines, str(self.path)))
 
-    def read_groups(self) -> list[GroupResult]:
-        """Return the results of groups; none if there is no file yet. Raises AssayError for a line that is none."""
-        if not self.path.exists():
-            return []
-        text = self.path.read_text(encoding="utf-8", errors="replace")
-        return list(read_group_results(text.splitlines(), str(self.path)))
-
-    def continue_or_start(self, header: SearchHeader) -> tuple[SearchHeader, list[PairResult]]:
+    def continue_or_start(self, header: SearchHeader) -> tuple[SearchHeader, SearchResults]:
         """Return header and results of an interrupted search, or write the header of a new one."""
         if self.path.exists() and self.path.stat().st_size:
             self._drop_torn_line()
@@ -78,7 +71,7 @@ class ResultFile:
             return known, results
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._append({"collectives": FORMAT, **to_json(header)})
-        return header, []
+        return header, SearchResults(())
 
     def append(self, result: PairResult | GroupResult) -> None:
         """Store a result."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from assay.model.errors import AssayError
@@ -59,33 +59,20 @@ def parse_result(line: Mapping[str, Any]) -> PairResult:
         raise ValueError("`pair` is not a list of two node names")
     if pair[0] == pair[1]:
         raise ValueError(f"`pair` names {pair[0]} twice")
-    ended, round_name = line.get("ended"), line.get("round")
+    rail = parse_count(line, "rail")
+    return PairResult(pair=(pair[0], pair[1]), rail=rail, **_parse_ending(line))
+
+
+def _parse_ending(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that pairs and groups share. Raises ValueError that says which one is wrong."""
+    ended, name = line.get("ended"), line.get("round")
     if not isinstance(ended, str) or not ended:
-        raise ValueError("`ended` is missing: ok, deadline, died, or why the pair was not measured")
-    if isinstance(round_name, bool) or not isinstance(round_name, (str, int)):
+        raise ValueError("`ended` is missing: ok, deadline, died, or why nothing was measured")
+    if isinstance(name, bool) or not isinstance(name, (str, int)) or name == "":
         raise ValueError("`round` is missing")
-    seconds, gb_s = (parse_positive(line, name) for name in ("seconds", "gb_s"))
-    rail, wrong = (parse_count(line, name) for name in ("rail", "wrong"))
-    note = line.get("note", "")
-    return PairResult(str(round_name), (pair[0], pair[1]), ended, rail, seconds, gb_s, wrong, str(note))
-
-
-def read_results(lines: Iterable[str], where: str = "") -> Iterator[PairResult]:
-    """Yield the results of pairs among JSON lines: headers and groups are skipped. Raises AssayError with the line."""
-    for number, text in enumerate(lines, start=1):
-        if not text.strip():
-            continue
-        try:
-            line = json.loads(text)
-            if not isinstance(line, dict):
-                raise ValueError("the line is no JSON object")
-            if "pair" in line:
-                yield parse_result(line)
-            elif "collectives" not in line and "nodes" not in line:
-                raise ValueError("`pair` is missing")
-        except ValueError as error:
-            fix = "each line is one result: see docs/collectives.md, “Results”"
-            raise AssayError(f"this is no result of a pair: {error}", where=f"{where}:{number}", fix=fix) from None
+    seconds, gb_s = (parse_positive(line, field) for field in ("seconds", "gb_s"))
+    wrong, note = parse_count(line, "wrong"), str(line.get("note", ""))
+    return {"round": str(name), "ended": ended, "seconds": seconds, "gb_s": gb_s, "wrong": wrong, "note": note}
 
 
 def parse_positive(line: Mapping[str, Any], name: str) -> float | None:
@@ -144,29 +131,32 @@ class GroupResult:
 def parse_group_result(line: Mapping[str, Any]) -> GroupResult:
     """Return the result of a parsed line. Raises ValueError that says which field is wrong."""
     nodes = line.get("nodes")
-    ended = line.get("ended")
-    name = line.get("round")
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, str) for node in nodes):
         raise ValueError("`nodes` is not a list of node names")
     if len(set(nodes)) != len(nodes):
         raise ValueError("`nodes` names a node twice")
-    if not isinstance(ended, str) or not ended:
-        raise ValueError("`ended` is missing: ok, deadline, died, or why the group was not measured")
-    if not isinstance(name, str) or not name:
-        raise ValueError("`round` is missing")
-    seconds, gb_s = parse_positive(line, "seconds"), parse_positive(line, "gb_s")
-    return GroupResult(name, tuple(nodes), ended, seconds, gb_s, parse_count(line, "wrong"), str(line.get("note", "")))
+    return GroupResult(nodes=tuple(nodes), **_parse_ending(line))
 
 
-def read_group_results(lines: Iterable[str], where: str = "") -> Iterator[GroupResult]:
-    """Yield the results of groups among JSON lines. Raises AssayError with the line's number."""
+def read_results(lines: Iterable[str], where: str = "") -> tuple[list[PairResult], list[GroupResult]]:
+    """Return the results of pairs and of groups in JSON lines. Raises AssayError with the line that is none."""
+    pairs, groups = list[PairResult](), list[GroupResult]()
     for number, text in enumerate(lines, start=1):
-        if '"nodes"' not in text:
+        if not text.strip():
             continue
         try:
             line = json.loads(text)
-            if "collectives" not in line and "pair" not in line:
-                yield parse_group_result(line)
+            if not isinstance(line, dict):
+                raise ValueError("the line is no JSON object")
+            if "pair" in line:
+                pairs.append(parse_result(line))
+            elif "collectives" in line:
+                continue  # the header
+            elif "nodes" in line:
+                groups.append(parse_group_result(line))
+            else:
+                raise ValueError("`pair` is missing")
         except ValueError as error:
             fix = "each line is one result: see docs/collectives.md, “Results”"
-            raise AssayError(f"this is no result of a group: {error}", where=f"{where}:{number}", fix=fix) from None
+            raise AssayError(f"this is no result: {error}", where=f"{where}:{number}", fix=fix) from None
+    return pairs, groups
