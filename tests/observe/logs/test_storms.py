@@ -40,6 +40,27 @@ def test_the_first_and_the_last_of_a_second_stand_for_all():
     assert times == {lines[-1]: 49}
 
 
+def test_a_second_that_goes_on_with_the_one_before_keeps_its_last_line_only():
+    lines = [f"[  {second}.{at:06}] {XID.format(1, 13, at, at)}".encode() for second in (7, 8, 99) for at in range(9)]
+    lines.insert(18, b"[  9.000000] mlx5_core 0000:01:00.0 ib0: Link down")
+    folded, times = fold_storm(b"\n".join(lines))
+    assert folded.split(b"\n") == [lines[0], lines[8], lines[17], lines[18], lines[19], lines[-1]]
+    assert times == {lines[8]: 8, lines[17]: 9, lines[-1]: 8}
+
+
+@pytest.mark.parametrize(
+    "head", ["Nov 21 18:{:02}:{:02} n1 kernel: ", "2026-11-21T18:{:02}:{:02}.5+00:00 n1 kernel: ", ""]
+)
+def test_each_fault_of_a_storm_is_found_whatever_tells_its_time(head, tell):
+    lines = [
+        head.format(at // 600, at // 10 % 60) + XID.format(at % 8, (13, 79, 31)[at % 3], at, at) for at in range(5000)
+    ]
+    told = tell(*lines)
+    assert {(fault["class"], fault["action"]) for fault in told["faults"]} >= {("hardware", "reboot")}
+    assert sum(fault["lines"] for fault in told["faults"]) == 5000, "one stands for all within its second"
+    assert len(told["faults"]) == 24
+
+
 def test_errors_that_nobody_judged_count_in_a_storm(tell):
     line = "NVRM: nvAssertOkFailedNoLog: Assertion failed: Generic error"
     (form,) = tell(*(f"[{100 + at / 1000:12.6f}] {line}" for at in range(3000)))["not_judged"]

@@ -29,14 +29,14 @@ StampParser = Callable[[str, datetime], ParsedStamp]
 LINE = re.compile(rb"[^\n]+")
 LINE_ENDS = re.compile(rb"\r*\n\r*|\r+")
 STORM_LINE = re.compile(
-    rb"^([^\[\n]{0,99}\[ *\d+)\.\d+\] "
-    rb"(NVRM: Xid \([^)\n]*\): (?:\d\d?|1[0-3]\d),(?![^\n]* by previous)"
-    rb"|nvidia-nvswitch\d+: SXid \([^)\n]*\): \d+, \w|[^\n]*)|^[^\n]*",
+    rb"^([^\[\n]{0,99}+\[ *+\d++(?=\.)|[^\[\n]{5,17}:\d\d:\d\d)[\d.,:+Z-]*+"
+    rb"(\]? (?:[^\n\[:]{1,80}+: )??(?:NVRM: Xid \([^)\n]*+\): (?:\d\d?|1[0-3]\d),(?![^\n]* by previous)"
+    rb"|nvidia-nvswitch\d++: SXid \([^)\n]*+\): \d++, \w)|[^\n]*+)[^\n]*+(?:\n|\Z)",
     re.MULTILINE,
 )
-"""When and what a line says. What follows the number of an SXid, or of an XID below 140, does not change it."""
+"""In which second a line says what. What follows the number of an SXid, or of an XID below 140, does not change it."""
 MOST_FORMS = 4096
-STORM_SHARE, STORM_BYTES, SAMPLE_BYTES, FEWEST_FOLDED = 0.5, 64 * 1024, 8 * 1024, 2
+STORM_SHARE, STORM_BYTES, SAMPLE_BYTES = 0.5, 64 * 1024, 8 * 1024
 """So large a share of the first lines of a piece, and of a piece so long, makes a storm."""
 HARD_BLANK = "\u00a0".encode()
 XID = re.compile(XID_ANYWHERE)
@@ -286,14 +286,22 @@ class KernelLineSearch:
 def fold_storm(chunk: bytes) -> tuple[bytes, dict[bytes, int]]:
     """Return a piece without the lines that say within a second what others say, and for how many lines one stands.
 
-    The first and the last of them stay. The last one stands for all between.
+    The first and the last of them stay; only the last if the second before has such a line. It stands for all others.
+    A piece with a line that tells no second stays whole.
     """
-    lines = chunk.split(b"\n")
-    keys = STORM_LINE.findall(chunk)
-    if len(keys) != len(lines):
+    lines, keys = chunk.split(b"\n"), STORM_LINE.findall(chunk)
+    if len(keys) != len(lines) - (not lines[-1]):
         return chunk, {}
-    places = range(len(lines))
+    places = range(len(keys))
     many, last = Counter(keys), dict(zip(keys, places, strict=True))
     first = dict(zip(reversed(keys), reversed(places), strict=True))
-    times = {lines[end]: many[key] - 1 for key, end in last.items() if many[key] > FEWEST_FOLDED}
-    return b"\n".join([lines[place] for place in sorted({*first.values(), *last.values()})]), times
+    seconds = {second: number for number, second in enumerate(dict.fromkeys(second for second, _ in many))}
+    said, kept, times = dict[bytes, int](), set(last.values()), dict[bytes, int]()
+    for key, count in many.items():
+        second, text = key
+        if is_new := seconds[second] - said.get(text, -2) > 1:
+            kept.add(first[key])
+        said[text] = seconds[second]
+        if count > 1 + is_new:
+            times[lines[last[key]]] = count - is_new
+    return b"\n".join([*(lines[place] for place in sorted(kept)), *lines[len(keys) :]]), times
