@@ -37,8 +37,7 @@ def chassis(view: ResourceView) -> Resource:
     state = view.state
     placement = {"Rack": state.get("rack", ""), "RackOffset": state.get("u", 0), "RackOffsetUnits": "EIA_310"}
     return make_resource(
-        "Chassis",
-        "1_25_0",
+        "Chassis.v1_25_0",
         "Chassis_0",
         "Chassis",
         ChassisType="RackMount",
@@ -65,8 +64,7 @@ def power_subsystem(view: ResourceView) -> Resource:
     units = [resource_link(f"{SUPPLIES}/{n}") for n in range(len(view.state["psus"]))]
     group = {"RedundancyType": "NPlusM", "RedundancyGroup": units, "MinNeededInGroup": max(1, len(units) - 2)}
     return make_resource(
-        "PowerSubsystem",
-        "1_1_2",
+        "PowerSubsystem.v1_1_2",
         "PowerSubsystem",
         "Power",
         PowerSupplies=resource_link(SUPPLIES),
@@ -80,8 +78,7 @@ def environment(view: ResourceView) -> Resource:
     cap = view.state["box"]["power_cap_w"]
     limit = {"ControlMode": "Automatic", "SetPoint": cap} if cap else {"ControlMode": "Disabled", "SetPoint": None}
     return make_resource(
-        "EnvironmentMetrics",
-        "1_3_1",
+        "EnvironmentMetrics.v1_3_1",
         "EnvironmentMetrics",
         "Environment metrics",
         PowerWatts={
@@ -108,8 +105,7 @@ def supply(view: ResourceView, number: str) -> Resource:
     if psu["input_v"]:
         line_input = "Normal" if INPUT_V[0] <= psu["input_v"] <= INPUT_V[1] else "OutOfRange"
     return make_resource(
-        "PowerSupply",
-        "1_6_0",
+        "PowerSupply.v1_6_0",
         number,
         f"PSU {number}",
         Status=part_status(psu),
@@ -126,8 +122,7 @@ def supply_metrics(view: ResourceView, number: str) -> Resource:
     psu = find_numbered_item(view.state["psus"], number)
     present = psu.get("present", True)
     return make_resource(
-        "PowerSupplyMetrics",
-        "1_1_2",
+        "PowerSupplyMetrics.v1_1_2",
         "Metrics",
         f"PSU {number} metrics",
         Status=part_status(psu),
@@ -148,8 +143,7 @@ def thermal_subsystem(view: ResourceView) -> Resource:
     fans = [resource_link(f"{FANS}/{n}") for n in range(len(view.state["fans"]))]
     group = {"RedundancyType": "NPlusM", "RedundancyGroup": fans, "MinNeededInGroup": max(1, len(fans) - 1)}
     return make_resource(
-        "ThermalSubsystem",
-        "1_3_2",
+        "ThermalSubsystem.v1_3_2",
         "ThermalSubsystem",
         "Thermal",
         Fans=resource_link(FANS),
@@ -174,7 +168,7 @@ def fan(view: ResourceView, number: str) -> Resource:
         "SpeedRPM": part["rpm"],
         "DataSourceUri": resource_link(f"{CHASSIS_PATH}/Sensors/FAN_{number}_SPEED")["@odata.id"],
     }
-    return make_resource("Fan", "1_5_2", number, f"Fan {number}", Status=part_status(part), SpeedPercent=speed)
+    return make_resource("Fan.v1_5_2", number, f"Fan {number}", Status=part_status(part), SpeedPercent=speed)
 
 
 def thermal_metrics(view: ResourceView) -> Resource:
@@ -182,8 +176,7 @@ def thermal_metrics(view: ResourceView) -> Resource:
     source = resource_link(f"{CHASSIS_PATH}/Sensors/TEMP_INLET")["@odata.id"]
     intake = {"Reading": view.state["inlet_c"], "DataSourceUri": source}
     return make_resource(
-        "ThermalMetrics",
-        "1_3_2",
+        "ThermalMetrics.v1_3_2",
         "ThermalMetrics",
         "Thermal metrics",
         TemperatureSummaryCelsius={"Intake": intake},
@@ -196,8 +189,7 @@ def leak_detection(view: ResourceView) -> Resource:
     if not view.state["box"]["leaks"]:
         raise LookupError(LEAKS)
     return make_resource(
-        "LeakDetection",
-        "1_1_0",
+        "LeakDetection.v1_1_0",
         "LeakDetection",
         "Leak detection",
         Status=virtual_bmc.rollup_status(virtual_bmc.leak_health(view.state)),
@@ -217,8 +209,7 @@ def detector(view: ResourceView, ident: str) -> Resource:
     """One leak detector."""
     level = find_numbered_item(view.state["box"]["leaks"], ident, "LEAK_")["state"]
     return make_resource(
-        "LeakDetector",
-        "1_2_0",
+        "LeakDetector.v1_2_0",
         ident,
         ident,
         LeakDetectorType="Moisture",
@@ -251,8 +242,7 @@ def sensor(view: ResourceView, ident: str) -> Resource:
     bounds = {**dict(zip(UPPER, measured.high, strict=False)), **dict(zip(LOWER, measured.low, strict=False))}
     thresholds = {name: {"Reading": bound} for name, bound in bounds.items()}
     return make_resource(
-        "Sensor",
-        "1_10_0",
+        "Sensor.v1_10_0",
         ident,
         ident,
         ReadingType=measured.kind,

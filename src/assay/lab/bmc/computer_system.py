@@ -48,8 +48,7 @@ def system(view: ResourceView) -> Resource:
     memory_gib = sum(dimm["gib"] for dimm in state["box"]["dimms"] if dimm["present"])
     memory_status = virtual_bmc.rollup_status(virtual_bmc.memory_health(state))
     return make_resource(
-        "ComputerSystem",
-        "1_20_0",
+        "ComputerSystem.v1_20_0",
         "System_0",
         view.node,
         SystemType="Physical",
@@ -93,13 +92,13 @@ def system_settings(view: ResourceView) -> Resource:
     """The boot mode and order as they will be after the next reset."""
     box = {**view.state["box"], **view.state["box"].get("boot_pending", {})}
     boot = {"BootSourceOverrideMode": box["boot_mode"], "BootOrder": _boot_order(box)}
-    return make_resource("ComputerSystem", "1_20_0", "Settings", "System, after the next reset", Boot=boot)
+    return make_resource("ComputerSystem.v1_20_0", "Settings", "System, after the next reset", Boot=boot)
 
 
 def reset_info(_: ResourceView) -> Resource:
     """The reset types that the system supports."""
     parameter = {"Name": "ResetType", "Required": True, "DataType": "String", "AllowableValues": list(RESET_TYPES)}
-    return make_resource("ActionInfo", "1_4_0", "ResetActionInfo", "Reset", Parameters=[parameter])
+    return make_resource("ActionInfo.v1_4_0", "ResetActionInfo", "Reset", Parameters=[parameter])
 
 
 def boot_progress(state: dict[str, Any], now: datetime) -> dict[str, str]:
@@ -161,13 +160,12 @@ def memory_module(view: ResourceView, ident: str) -> Resource:
     present = dimm["present"]
     size = {"CapacityMiB": dimm["gib"] * 1024, "MemoryDeviceType": "DDR5"} if present else {"CapacityMiB": None}
     status = make_status(dimm["health"]) if present else make_status(None, "Absent")
-    return make_resource("Memory", "1_20_0", ident, ident, MemoryType="DRAM", Status=status, **size)
+    return make_resource("Memory.v1_20_0", ident, ident, MemoryType="DRAM", Status=status, **size)
 
 
 def _cpu(ident: str, cpu: dict[str, Any]) -> Resource:
     return make_resource(
-        "Processor",
-        "1_20_0",
+        "Processor.v1_20_0",
         ident,
         ident,
         ProcessorType="CPU",
@@ -185,14 +183,13 @@ def _gpu(view: ResourceView, ident: str, gpu: dict[str, Any]) -> Resource:
         status = make_status(None, "StandbyOffline")
     model = gpu.get("name") or gpu.get("model")
     properties = {"Model": model, "SerialNumber": gpu.get("serial"), "Status": status}
-    return make_resource("Processor", "1_20_0", ident, ident, ProcessorType="GPU", **properties)
+    return make_resource("Processor.v1_20_0", ident, ident, ProcessorType="GPU", **properties)
 
 
 def bios(view: ResourceView) -> Resource:
     """The attributes in force, with a link to the pending ones."""
     return make_resource(
-        "Bios",
-        "1_2_0",
+        "Bios.v1_2_0",
         "Bios",
         "BIOS",
         Attributes=dict(view.state["box"]["bios"]),
@@ -210,7 +207,7 @@ def bios_settings(view: ResourceView) -> Resource:
     """The attributes as they will be after the next reset of the host."""
     box = view.state["box"]
     attributes = {**box["bios"], **box["bios_pending"]}
-    return make_resource("Bios", "1_2_0", "Settings", "BIOS, after the next reset", Attributes=attributes)
+    return make_resource("Bios.v1_2_0", "Settings", "BIOS, after the next reset", Attributes=attributes)
 
 
 def secure_boot(view: ResourceView) -> Resource:
@@ -218,8 +215,7 @@ def secure_boot(view: ResourceView) -> Resource:
     on = view.state["box"]["secure_boot"]
     pending = view.state["box"].get("boot_pending", {})
     return make_resource(
-        "SecureBoot",
-        "1_1_2",
+        "SecureBoot.v1_1_2",
         "SecureBoot",
         "Secure boot",
         SecureBootEnable=pending.get("secure_boot", on),
@@ -232,8 +228,7 @@ def boot_option(view: ResourceView, number: str) -> Resource:
     """One boot option."""
     entry = find_numbered_item(view.state["box"]["boot_options"], number)
     return make_resource(
-        "BootOption",
-        "1_0_6",
+        "BootOption.v1_0_6",
         number,
         entry["name"],
         BootOptionReference=f"Boot{int(number):04}",

@@ -218,8 +218,7 @@ def component_integrity(view: ResourceView, ident: str) -> Resource:
         raise LookupError(ident)
     status = "Failed" if ident in view.state["box"].get("unverified", ()) else "Success"
     return make_resource(
-        "ComponentIntegrity",
-        "1_2_1",
+        "ComponentIntegrity.v1_2_1",
         ident,
         f"Integrity of {ident}",
         ComponentIntegrityEnabled=True,
@@ -233,8 +232,7 @@ def component_integrity(view: ResourceView, ident: str) -> Resource:
 def task_service(view: ResourceView) -> Resource:
     """The task service."""
     return make_resource(
-        "TaskService",
-        "1_2_1",
+        "TaskService.v1_2_1",
         "TaskService",
         "Task service",
         ServiceEnabled=True,
@@ -255,8 +253,7 @@ def task(view: ResourceView, ident: str) -> Resource:
     entry = find_task(view, ident)
     ended = {"EndTime": entry["ended_at"]} if "ended_at" in entry else {}
     return make_resource(
-        "Task",
-        "1_7_4",
+        "Task.v1_7_4",
         ident,
         f"Update of {entry['component']}",
         TaskState=entry["state"],
@@ -302,8 +299,7 @@ def _task_message(entry: UpdateTask, view: ResourceView) -> dict[str, Any]:
 def update_service(_: ResourceView) -> Resource:
     """The update service: SimpleUpdate fetches an image, the multipart push carries it."""
     return make_resource(
-        "UpdateService",
-        "1_14_0",
+        "UpdateService.v1_14_0",
         "UpdateService",
         "Update service",
         ServiceEnabled=True,
@@ -331,8 +327,7 @@ def firmware(view: ResourceView, ident: str) -> Resource:
     stem = ident.removesuffix(PENDING)
     pending = stem != ident and stem in view.state.get("staged", {})
     return make_resource(
-        "SoftwareInventory",
-        "1_10_0",
+        "SoftwareInventory.v1_10_0",
         ident,
         ident,
         Version=view.state["staged"][stem]["version"] if pending else view.state["firmware"][ident],

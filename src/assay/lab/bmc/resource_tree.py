@@ -76,9 +76,9 @@ def make_collection(kind: str, name: str, paths: Iterable[str]) -> Resource:
     }
 
 
-def make_resource(kind: str, version: str, ident: str, name: str, **properties: Any) -> Resource:
-    """Return a resource of DMTF's schema `kind` in `version` (`1_20_0`)."""
-    return {"@odata.type": f"#{kind}.v{version}.{kind}", "Id": ident, "Name": name, **properties}
+def make_resource(schema: str, ident: str, name: str, **properties: Any) -> Resource:
+    """Return a resource of a schema of DMTF in its version, such as `Chassis.v1_25_0`."""
+    return {"@odata.type": f"#{schema}.{schema.partition('.')[0]}", "Id": ident, "Name": name, **properties}
 
 
 def without_lacking(view: ResourceView, **properties: Any) -> dict[str, Any]:

@@ -65,8 +65,7 @@ def make_metadata() -> str:
 def service_root(view: ResourceView) -> Resource:
     """The service root, which needs no login."""
     return make_resource(
-        "ServiceRoot",
-        "1_17_0",
+        "ServiceRoot.v1_17_0",
         "RootService",
         "Root service",
         RedfishVersion="1.20.0",

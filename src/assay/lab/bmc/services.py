@@ -46,8 +46,7 @@ MANAGER_RESET = f"{REDFISH_ROOT}{MANAGER_PATH}/Actions/Manager.Reset"
 def session_service(_: ResourceView) -> Resource:
     """The session service."""
     return make_resource(
-        "SessionService",
-        "1_1_9",
+        "SessionService.v1_1_9",
         "SessionService",
         "Session service",
         ServiceEnabled=True,
@@ -59,14 +58,13 @@ def session_service(_: ResourceView) -> Resource:
 
 def session(view: ResourceView, ident: str) -> Resource:
     """One login session."""
-    return make_resource("Session", "1_7_2", ident, "Session", UserName=view.logins.live_sessions()[ident].account.user)
+    return make_resource("Session.v1_7_2", ident, "Session", UserName=view.logins.live_sessions()[ident].account.user)
 
 
 def account_service(_: ResourceView) -> Resource:
     """The account service."""
     return make_resource(
-        "AccountService",
-        "1_15_1",
+        "AccountService.v1_15_1",
         "AccountService",
         "Account service",
         ServiceEnabled=True,
@@ -80,8 +78,7 @@ def account(view: ResourceView, ident: str) -> Resource:
     """One user."""
     entry = view.logins.accounts[ident]
     return make_resource(
-        "ManagerAccount",
-        "1_12_1",
+        "ManagerAccount.v1_12_1",
         ident,
         "Account",
         UserName=entry.user,
@@ -99,15 +96,14 @@ def role(_: ResourceView, ident: str) -> Resource:
     """One role and its privileges."""
     privileges = ROLES[ident]
     return make_resource(
-        "Role", "1_3_3", ident, ident, RoleId=ident, IsPredefined=True, AssignedPrivileges=privileges, OemPrivileges=[]
+        "Role.v1_3_3", ident, ident, RoleId=ident, IsPredefined=True, AssignedPrivileges=privileges, OemPrivileges=[]
     )
 
 
 def event_service(_: ResourceView) -> Resource:
     """The event service."""
     return make_resource(
-        "EventService",
-        "1_10_3",
+        "EventService.v1_10_3",
         "EventService",
         "Event service",
         ServiceEnabled=True,
@@ -123,8 +119,7 @@ def subscription(view: ResourceView, ident: str) -> Resource:
     entry = view.state.get("subscriptions", {})[ident]
     protocol = entry.get("protocol", "Redfish")
     return make_resource(
-        "EventDestination",
-        "1_15_1",
+        "EventDestination.v1_15_1",
         ident,
         "Subscription",
         Destination=entry["destination"],
@@ -144,8 +139,7 @@ def log_services(view: ResourceView) -> Resource:
 def sel(view: ResourceView) -> Resource:
     """The system event log."""
     return make_resource(
-        "LogService",
-        "1_5_2",
+        "LogService.v1_5_2",
         "SEL",
         "System event log",
         ServiceEnabled=True,
@@ -173,8 +167,7 @@ def log_entry(view: ResourceView, ident: str) -> Resource:
 
 def _log_entry_body(event: dict[str, Any]) -> Resource:
     return make_resource(
-        "LogEntry",
-        "1_16_2",
+        "LogEntry.v1_16_2",
         event["id"],
         f"Event {event['id']}",
         EntryType="Event",
@@ -188,8 +181,7 @@ def _log_entry_body(event: dict[str, Any]) -> Resource:
 def console(_: ResourceView) -> Resource:
     """The log of the serial console, as OpenBMC has it."""
     return make_resource(
-        "LogService",
-        "1_5_2",
+        "LogService.v1_5_2",
         "HostLogger",
         "Host Logger Service",
         ServiceEnabled=True,
@@ -214,8 +206,7 @@ def console_entries(view: ResourceView) -> Resource:
 def console_entry(view: ResourceView, ident: str) -> Resource:
     """One line."""
     return make_resource(
-        "LogEntry",
-        "1_16_2",
+        "LogEntry.v1_16_2",
         ident,
         "Host Logger Entry",
         EntryType="Oem",
@@ -229,8 +220,7 @@ def manager(view: ResourceView) -> Resource:
     """The BMC: version, time, and the time of its last reset, if known."""
     reset_at = view.state.get("bmc", {}).get("reset_at")
     return make_resource(
-        "Manager",
-        "1_19_0",
+        "Manager.v1_19_0",
         "BMC_0",
         "BMC",
         ManagerType="BMC",
@@ -258,8 +248,7 @@ def network_protocol(view: ResourceView) -> Resource:
     """The network protocols of the BMC: HTTPS, IPMI over LAN, and NTP as a client."""
     ntp = view.state["box"]["ntp"]
     return make_resource(
-        "ManagerNetworkProtocol",
-        "1_10_0",
+        "ManagerNetworkProtocol.v1_10_0",
         "NetworkProtocol",
         "Network protocols",
         HostName=f"{view.node}-bmc",
