@@ -84,7 +84,11 @@ def _list_pairs(evidence: Sequence[PairObservation | GroupObservation]) -> Itera
         yield f"  and {len(evidence) - SHOWN_PAIRS} more"
 
 
-collectives_app = typer.Typer(add_completion=False, no_args_is_help=True)
+collectives_app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Find the node, adapter or uplink that makes collectives slow, wrong or hang.",
+)
 
 Design = Annotated[str, option("--design NAME", "The FabricDesign. Default: the only one.")]
 Seed = Annotated[int, option("--seed N", "Chooses the partners.", min=0)]
@@ -92,11 +96,6 @@ Routes = Annotated[
     Path | None,
     option("--routes FILE", "The output of dump_fts: which uplink leads where. Default: assumed from the design."),
 ]
-
-
-@collectives_app.callback()
-def _collectives() -> None:
-    """Find the node, adapter or uplink that makes collectives slow, wrong or hang."""
 
 
 @collectives_app.command()

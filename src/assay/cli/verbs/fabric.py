@@ -56,7 +56,9 @@ def _format_repair(repair: CablingRepair) -> Iterator[str]:
         yield f"  and {len(members) - MAX_MEMBERS} more like these: --format json"
 
 
-fabric_app = typer.Typer(add_completion=False, no_args_is_help=True)
+fabric_app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Compare a fabric with its design, and draft designs."
+)
 
 EXIT_CODES = {"match": 0, "mismatch": 1, "partial": 2}
 
@@ -76,11 +78,6 @@ Stderr = Annotated[
     Path | None,
     option("--stderr FILE", "The file with the tool's stderr, which alone reports lost packets.", show_default=False),
 ]
-
-
-@fabric_app.callback()
-def _fabric() -> None:
-    """Compare a fabric with its design, and draft designs."""
 
 
 @fabric_app.command()

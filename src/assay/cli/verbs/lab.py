@@ -62,14 +62,9 @@ class LabStatusAnswer:
 
 A_YEAR_HOURS = 365 * 24
 
-lab_app = typer.Typer(add_completion=False, no_args_is_help=True)
+lab_app = typer.Typer(add_completion=False, no_args_is_help=True, help="Run a virtual fleet to rehearse on.")
 
 ScenarioOption = Annotated[Path | None, option("--scenario FILE", "Plant the faults of this scenario file.")]
-
-
-@lab_app.callback()
-def _lab() -> None:
-    """Run a virtual fleet to rehearse on."""
 
 
 @lab_app.command()

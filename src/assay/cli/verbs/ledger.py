@@ -13,7 +13,9 @@ from assay.cli.options import FleetDir, OutputFormat, option
 from assay.cli.verbs.ledger_copies import archive, backup, find_anchors, open_ledger_workspace, restore
 from assay.model.errors import AssayError
 
-ledger_app = typer.Typer(add_completion=False, no_args_is_help=True)
+ledger_app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Verify the ledger, seal it outside, and copy it."
+)
 
 ANCHOR_FORMS = "file:PATH, git-note[:REF] or rfc3161:URL[#ROOTS.pem]"
 Anchors = Annotated[
@@ -24,11 +26,6 @@ Anchors = Annotated[
         show_default=False,
     ),
 ]
-
-
-@ledger_app.callback()
-def _ledger() -> None:
-    """Verify the ledger, seal it outside, and copy it."""
 
 
 ledger_app.command()(backup)

@@ -16,12 +16,9 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis, EvidenceDocument
 from assay.model.specs.load_parts import GOLDEN_PARTS
 
-specs_app = typer.Typer(add_completion=False, no_args_is_help=True)
-
-
-@specs_app.callback()
-def _specs() -> None:
-    """Draft specs from evidence, and make CODEOWNERS of their owners."""
+specs_app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Draft specs from evidence, and make CODEOWNERS of their owners."
+)
 
 
 @specs_app.command()

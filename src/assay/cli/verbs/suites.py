@@ -28,7 +28,9 @@ class SuitesListAnswer:
     """The checks, by file and name."""
 
 
-suites_app = typer.Typer(add_completion=False, no_args_is_help=True)
+suites_app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="List the checks, and prove that each check can fail."
+)
 
 Patterns = Annotated[
     list[str] | None,
@@ -38,11 +40,6 @@ ListFormat = Annotated[
     Literal["text", "json", "markdown"],
     option("--format", "text for people, json for machines, markdown for documentation.", show_default=False),
 ]
-
-
-@suites_app.callback()
-def _suites() -> None:
-    """List the checks, and prove that each check can fail."""
 
 
 @suites_app.command("list")
