@@ -46,6 +46,6 @@ def _format_row(command: str, answer: Answer) -> str:
 
 def _describe_forms(answer: Answer) -> Iterator[str]:
     """Yield a sentence for each form, with the words that say when it comes."""
-    for form in answer:
-        when = f"{form.when[:1].upper()}{form.when[1:]}: " if form.when else ""
-        yield f"{when}{describe_form(form)}"
+    for when, shape in answer.items():
+        comes = f"{when[:1].upper()}{when[1:]}: " if when else ""
+        yield f"{comes}{describe_form(shape)}"
