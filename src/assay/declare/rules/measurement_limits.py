@@ -37,46 +37,44 @@ GPU_UNITS = {
 }
 
 
-class HardwareBound(NamedTuple):
-    """The range in which a limit can tell good from bad, and the reason."""
+class NumberBound(NamedTuple):
+    """The least and the greatest number that can be meant, and the reason, where the number does not say it."""
 
     low: float
     high: float
     unit: str
-    because: str
+    because: str = ""
 
 
 LIMIT_BOUNDS = {
-    "pcie_width": HardwareBound(1, 16, "lanes", "a PCI Express device has at most 16 lanes"),
-    "gpu_memory": HardwareBound(1, 2**20, "MiB", "no GPU has more than 1 TiB of memory"),
-    "gpu_clock": HardwareBound(100, 5000, "MHz", "no GPU runs above 5 GHz"),
-    "gpu_memory_clock": HardwareBound(100, 16_000, "MHz", "no memory of a GPU runs above 16 GHz"),
-    "pcie_generation": HardwareBound(1, 6, "generation", "PCI Express 6 is the newest generation in servers"),
-    "nvlink_links": HardwareBound(1, 18, "links", "no GPU has more than 18 NVLink links"),
-    "gpu_temperature": HardwareBound(
-        30, 100, "°C", "a GPU shuts itself down before 100 °C, and idles at 30 °C or more"
-    ),
-    "memory_temperature": HardwareBound(30, 110, "°C", "HBM is shut down before 110 °C, and idles at 30 °C or more"),
-    "gpu_power_limit": HardwareBound(50, 3000, "W", "a server's GPU takes at least 50 W and at most 3 kW"),
-    "inlet_temperature": HardwareBound(10, 50, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
-    "inlet_temperature_low": HardwareBound(0, 40, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
-    "inlet_spread": HardwareBound(1, 40, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
-    "remap_uncorrectable": HardwareBound(0, 512, "rows", "a GPU has 512 spare rows"),
-    "remap_correctable": HardwareBound(0, 512, "rows", "a GPU has 512 spare rows"),
-    "hca_rate": HardwareBound(1, 2400, "Gb/s", "12xXDR is the fastest InfiniBand link"),
+    "pcie_width": NumberBound(1, 16, "lanes", "a PCI Express device has at most 16 lanes"),
+    "gpu_memory": NumberBound(1, 2**20, "MiB", "no GPU has more than 1 TiB of memory"),
+    "gpu_clock": NumberBound(100, 5000, "MHz", "no GPU runs above 5 GHz"),
+    "gpu_memory_clock": NumberBound(100, 16_000, "MHz", "no memory of a GPU runs above 16 GHz"),
+    "pcie_generation": NumberBound(1, 6, "generation", "PCI Express 6 is the newest generation in servers"),
+    "nvlink_links": NumberBound(1, 18, "links", "no GPU has more than 18 NVLink links"),
+    "gpu_temperature": NumberBound(30, 100, "°C", "a GPU shuts itself down before 100 °C, and idles at 30 °C or more"),
+    "memory_temperature": NumberBound(30, 110, "°C", "HBM is shut down before 110 °C, and idles at 30 °C or more"),
+    "gpu_power_limit": NumberBound(50, 3000, "W", "a server's GPU takes at least 50 W and at most 3 kW"),
+    "inlet_temperature": NumberBound(10, 50, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
+    "inlet_temperature_low": NumberBound(0, 40, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
+    "inlet_spread": NumberBound(1, 40, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
+    "remap_uncorrectable": NumberBound(0, 512, "rows", "a GPU has 512 spare rows"),
+    "remap_correctable": NumberBound(0, 512, "rows", "a GPU has 512 spare rows"),
+    "hca_rate": NumberBound(1, 2400, "Gb/s", "12xXDR is the fastest InfiniBand link"),
     # PortCounters, InfiniBand Architecture Specification vol. 1, 16.1.3.5: counters stop at their highest value.
-    "link_downed": HardwareBound(0, 254, "count", "the port's counter has 8 bits and stops at 255"),
-    "link_error_recovery": HardwareBound(0, 254, "count", "the port's counter has 8 bits and stops at 255"),
-    "symbol_error": HardwareBound(0, 65534, "count", "the port's counter has 16 bits and stops at 65535"),
-    "nvme_read": HardwareBound(1, 32_000, "MB/s", "four lanes of PCI Express 6 carry 32 GB/s"),
-    "psu_input_low": HardwareBound(36, 1000, "V", "supplies take 36 V DC or more, and 1 000 V or less"),
-    "psu_input_high": HardwareBound(36, 1000, "V", "supplies take 36 V DC or more, and 1 000 V or less"),
-    "fan_speed": HardwareBound(1, 40_000, "rpm", "a turning fan makes 1 to 40 000 turns per minute"),
+    "link_downed": NumberBound(0, 254, "count", "the port's counter has 8 bits and stops at 255"),
+    "link_error_recovery": NumberBound(0, 254, "count", "the port's counter has 8 bits and stops at 255"),
+    "symbol_error": NumberBound(0, 65534, "count", "the port's counter has 16 bits and stops at 65535"),
+    "nvme_read": NumberBound(1, 32_000, "MB/s", "four lanes of PCI Express 6 carry 32 GB/s"),
+    "psu_input_low": NumberBound(36, 1000, "V", "supplies take 36 V DC or more, and 1 000 V or less"),
+    "psu_input_high": NumberBound(36, 1000, "V", "supplies take 36 V DC or more, and 1 000 V or less"),
+    "fan_speed": NumberBound(1, 40_000, "rpm", "a turning fan makes 1 to 40 000 turns per minute"),
 }
 """By name of the limit."""
 UNIT_BOUNDS = {
-    "%": HardwareBound(0, 100, "%", "a share is between 0 and 100 %"),
-    "°C": HardwareBound(-273.15, float("inf"), "°C", "nothing is colder"),
+    "%": NumberBound(0, 100, "%", "a share is between 0 and 100 %"),
+    "°C": NumberBound(-273.15, float("inf"), "°C", "nothing is colder"),
 }
 """By unit, for all other limits."""
 
@@ -121,7 +119,7 @@ def impossible_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             bound = (
                 LIMIT_BOUNDS.get(name)
                 or UNIT_BOUNDS.get(limit.unit)
-                or HardwareBound(0, inf, limit.unit, "nothing counts below 0")
+                or NumberBound(0, inf, limit.unit, "nothing counts below 0")
             )
             value = convert_unit(limit.value, limit.unit, bound.unit)
             if value is not None and not bound.low <= value <= bound.high:

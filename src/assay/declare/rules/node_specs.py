@@ -6,7 +6,7 @@ Also images and deliveries that name what does not exist, contradict each other,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay.declare.check import FilePosition, RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
@@ -18,6 +18,7 @@ from assay.declare.repository.playbooks import (
     list_configuring_roles,
 )
 from assay.declare.rules.dangling_names import dangling_specs, suggest_name
+from assay.declare.rules.measurement_limits import NumberBound
 from assay.declare.yaml import YAML_FIX
 from assay.model.reading import READ_SYSCTLS
 from assay.model.specs.fabric.fabric_design import FabricDesign
@@ -32,26 +33,17 @@ from assay.model.specs.spec_document import SpecDocument
 EntryPath = tuple[str | int, ...]
 
 
-class PartBound(NamedTuple):
-    """The least and the greatest number that a part can have, and the reason."""
-
-    low: float
-    high: float
-    unit: str
-    because: str
-
-
-PART_BOUNDS: dict[tuple[str, ...], PartBound] = {
-    ("nics", "speed_mbps"): PartBound(1000, 1_600_000, "Mb/s", "Ethernet runs at 1 Gb/s to 1.6 Tb/s (IEEE 802.3)"),
-    ("nics", "mtu"): PartBound(68, 16_384, "bytes", "no Ethernet adapter takes frames of more than 16 KiB"),
-    ("nvme", "count"): PartBound(0, 128, "drives", "no server holds more than 128 drives"),
-    ("nvme", "size_gb"): PartBound(1, 1_000_000, "GB", "no drive holds a petabyte"),
-    ("psus", "count"): PartBound(0, 64, "supplies", "no server has more than 64 power supplies"),
-    ("fans",): PartBound(0, 256, "fans", "no server has more than 256 fans"),
-    ("cpu_sockets",): PartBound(0, 32, "sockets", "no server has more than 32 sockets"),
-    ("cpu_threads",): PartBound(0, 16_384, "threads", "no server has more than 16,384 threads"),
-    ("memory_gib",): PartBound(0, 131_072, "GiB", "no server has more than 128 TiB of memory"),
-    ("host", "dimms", "speed_mts"): PartBound(400, 20_000, "MT/s", "DDR memory runs at 400 to 20,000 MT/s"),
+PART_BOUNDS: dict[tuple[str, ...], NumberBound] = {
+    ("nics", "speed_mbps"): NumberBound(1000, 1_600_000, "Mb/s", "Ethernet runs at 1 Gb/s to 1.6 Tb/s (IEEE 802.3)"),
+    ("nics", "mtu"): NumberBound(68, 16_384, "bytes", "no Ethernet adapter takes frames of more than 16 KiB"),
+    ("nvme", "count"): NumberBound(0, 128, "drives", "no server holds more than 128 drives"),
+    ("nvme", "size_gb"): NumberBound(1, 1_000_000, "GB", "no drive holds a petabyte"),
+    ("psus", "count"): NumberBound(0, 64, "supplies", "no server has more than 64 power supplies"),
+    ("fans",): NumberBound(0, 256, "fans", "no server has more than 256 fans"),
+    ("cpu_sockets",): NumberBound(0, 32, "sockets", "no server has more than 32 sockets"),
+    ("cpu_threads",): NumberBound(0, 16_384, "threads", "no server has more than 16,384 threads"),
+    ("memory_gib",): NumberBound(0, 131_072, "GiB", "no server has more than 128 TiB of memory"),
+    ("host", "dimms", "speed_mts"): NumberBound(400, 20_000, "MT/s", "DDR memory runs at 400 to 20,000 MT/s"),
 }
 """By path in a node spec; a list's items are all bound."""
 TALLEST_RACK = 52  # units: the tallest racks that vendors sell for servers

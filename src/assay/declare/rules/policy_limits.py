@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -13,6 +13,7 @@ from assay.declare.check import RuleFinding, rule
 from assay.declare.declared_hosts import HostDeclaration
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import suggest_name
+from assay.declare.rules.measurement_limits import NumberBound
 from assay.model.decision import CLOSING_ACTIONS, REPAIR_ACTIONS
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import count_allowed_out
@@ -22,20 +23,12 @@ CERTAINLY_LARGE = 64  # nodes: a breaker that needs more, and more than the larg
 FEW_RESTARTS = 60  # an hour: so many are a limit in a fleet of any size
 
 
-class NumberBound(NamedTuple):
-    """The least and the greatest number that a policy can mean, except 0, and their unit."""
-
-    low: float
-    high: float
-    unit: str
-
-
 DURATION_BOUNDS = {
     "hours": NumberBound(0.1, 87_600, "h"),
     "minutes": NumberBound(0.1, 5_256_000, "min"),
     "days": NumberBound(0.1, 3650, "days"),
 }
-"""By the last word of a field's name: six minutes (or seconds) to ten years."""
+"""By the last word of a field's name: six minutes (or seconds) to ten years. 0 can always be meant."""
 COUNT_BOUNDS = {
     "times": NumberBound(1, 100, "times"),
     "again": NumberBound(1, 100, "times"),
