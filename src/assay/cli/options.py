@@ -89,6 +89,13 @@ OptionalFleetDir = Annotated[
         envvar="ASSAY_FLEET",
     ),
 ]
+
+
+def hand_fleet_on(context: typer.Context, fleet: Path) -> None:
+    """Let the command after a verb work where the verb was told to work, unless it is told another place itself."""
+    context.default_map = {str(context.invoked_subcommand): {"fleet": fleet}}
+
+
 OutputFormat = Annotated[
     Literal["text", "json"], option("--format", "text for people, json for machines.", show_default=False)
 ]

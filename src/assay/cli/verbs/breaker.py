@@ -12,7 +12,7 @@ from assay.act.orders.orders import OperatorIdentity
 from assay.cli.context_line import print_answer
 from assay.cli.name_check import require_known
 from assay.cli.operator_orders import Reason, Who, identify_operator
-from assay.cli.options import FleetDir, OutputFormat, argument, complete_pools, option
+from assay.cli.options import FleetDir, OutputFormat, argument, complete_pools, hand_fleet_on, option
 from assay.cli.workspace import Workspace
 from assay.model.entries.node_entries import BreakerClearedEntry
 from assay.model.errors import AssayError
@@ -59,7 +59,7 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
-    context.obj = fleet
+    hand_fleet_on(context, fleet)
     if context.invoked_subcommand:
         return
     from assay.decide.moves.held_answers import list_open_breakers
@@ -72,7 +72,6 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 
 @breaker_app.command()
 def clear(
-    context: typer.Context,
     pool: Annotated[str, argument("POOL", "The pool.", complete=complete_pools)],
     reason: Reason,
     who: Who = "",
@@ -86,7 +85,7 @@ def clear(
 
     Exit codes: 0 cleared; 2 nothing was recorded.
     """
-    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    workspace = Workspace(fleet.resolve())
     operator = identify_operator(workspace, who, reason)
     states = workspace.read_node_states()
     held = _find_held(workspace, states, pool, fault_class)

@@ -13,7 +13,7 @@ import typer
 from assay.act.orders.orders import OperatorIdentity, find_active_rollout, find_rollout, pause_rollout, resume_rollout
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Reason, Who, identify_operator
-from assay.cli.options import FleetDir, OutputFormat, argument
+from assay.cli.options import FleetDir, OutputFormat, argument, hand_fleet_on
 from assay.cli.workspace import Workspace
 from assay.decide.rollouts.decide_rollouts import shorten_id, withdraw_orders
 from assay.decide.rollouts.node_progress import PROGRESS_KINDS
@@ -145,22 +145,22 @@ def rollout(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
-    context.obj = fleet
+    hand_fleet_on(context, fleet)
     if context.invoked_subcommand is None:
         _print_list(fleet, form)
 
 
 @rollout_app.command("list")
-def list_all(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+def list_all(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """List the rollouts, the newest first. `assay rollout` does the same.
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
-    _print_list(_pick_fleet(context, fleet), form)
+    _print_list(fleet, form)
 
 
 @rollout_app.command()
-def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+def show(ident: RolloutId, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Show how far a rollout is: each node, the waves to come, what it waits for, and an estimate.
 
     Exit codes: 0 shown; 2 there is no such rollout, or the ledger or the fleet cannot be read.
@@ -168,7 +168,7 @@ def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), for
     from assay.act.rollouts.rollout_advance import report_rollout
     from assay.tell.views.rollout_view import make_rollout_answer
 
-    workspace = Workspace(_pick_fleet(context, fleet).resolve())
+    workspace = Workspace(fleet.resolve())
     entries = read_all_entries(workspace.ledger_location)
     rollout, states = find_rollout(ROLLOUTS.fold(entries).rollouts.values(), ident), project_node_states(entries)
     now = workspace.clock.now()
@@ -179,7 +179,6 @@ def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), for
 
 @rollout_app.command()
 def pause(
-    context: typer.Context,
     ident: RolloutId,
     reason: Reason,
     who: Who = "",
@@ -190,14 +189,13 @@ def pause(
 
     Exit codes: 0 paused; 2 nothing was recorded.
     """
-    workspace, rollout, operator = _prepare_order(context, fleet, ident, who, reason)
+    workspace, rollout, operator = _prepare_order(fleet, ident, who, reason)
     entry = pause_rollout(rollout, operator)
     _record(workspace, rollout, form, "is paused: nodes that are out finish their way", entry)
 
 
 @rollout_app.command()
 def resume(
-    context: typer.Context,
     ident: RolloutId,
     reason: Reason,
     who: Who = "",
@@ -208,13 +206,12 @@ def resume(
 
     Exit codes: 0 resumed; 2 nothing was recorded.
     """
-    workspace, rollout, operator = _prepare_order(context, fleet, ident, who, reason)
+    workspace, rollout, operator = _prepare_order(fleet, ident, who, reason)
     _record(workspace, rollout, form, "goes on in the next round", resume_rollout(rollout, operator))
 
 
 @rollout_app.command()
 def abort(
-    context: typer.Context,
     ident: RolloutId,
     reason: Reason,
     who: Who = "",
@@ -227,19 +224,13 @@ def abort(
 
     Exit codes: 0 aborted; 2 nothing was recorded.
     """
-    workspace, rollout, operator = _prepare_order(context, fleet, ident, who, reason)
+    workspace, rollout, operator = _prepare_order(fleet, ident, who, reason)
     entry = RolloutAbortedEntry(rollout.id, operator.who, operator.reason)
     aborted = entry.make_entry(derive_id(entry.kind, rollout.id), operator.at)
     states = project_node_states(read_all_entries(workspace.ledger_location))
     reason, policy = f"rollout {shorten_id(rollout.id)} is aborted", workspace.fleet.policy
     orders = withdraw_orders(policy, states.values(), rollout.id, reason, operator.at, operator.who)
     _record(workspace, rollout, form, "is aborted", aborted, *orders)
-
-
-def _pick_fleet(context: typer.Context, fleet: Path) -> Path:
-    """Return the folder that was named after the command, else the one before it."""
-    before: Path = context.obj
-    return before if fleet == Path() else fleet
 
 
 def _print_list(fleet: Path, form: str) -> None:
@@ -254,11 +245,9 @@ def _print_list(fleet: Path, form: str) -> None:
     workspace.print_page(form, "rollouts")
 
 
-def _prepare_order(
-    context: typer.Context, fleet: Path, ident: str, who: str, reason: str
-) -> tuple[Workspace, Rollout, OperatorIdentity]:
+def _prepare_order(fleet: Path, ident: str, who: str, reason: str) -> tuple[Workspace, Rollout, OperatorIdentity]:
     """Return what an order needs. Raises AssayError for a rollout that has ended."""
-    workspace = Workspace(_pick_fleet(context, fleet).resolve())
+    workspace = Workspace(fleet.resolve())
     operator = identify_operator(workspace, who, reason)
     rollouts = ROLLOUTS.fold(read_all_entries(workspace.ledger_location)).rollouts
     return workspace, find_active_rollout(rollouts.values(), ident), operator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.context_line import format_answer, print_answer
-from assay.cli.options import FleetDir, OutputFormat, argument, option
+from assay.cli.options import FleetDir, OutputFormat, argument, hand_fleet_on, option
 from assay.cli.output import print_step
 from assay.cli.workspace import Workspace
 from assay.ledger.location import read_all_entries
@@ -72,7 +72,7 @@ def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputForm
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
-    context.obj = fleet
+    hand_fleet_on(context, fleet)
     if context.invoked_subcommand:
         return
     workspace = Workspace(fleet.resolve())
@@ -89,7 +89,6 @@ def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputForm
 
 @schedules_app.command()
 def run(
-    context: typer.Context,
     names: Annotated[
         list[str] | None, argument("NAME", "Run these schedules, due or not. Default: what is due.")
     ] = None,
@@ -107,8 +106,7 @@ def run(
     from assay.act.schedules.scheduled_jobs import SCHEDULED_JOBS
     from assay.act.schedules.slot_runner import read_schedule_history, run_slot_task, select_tasks
 
-    folder = context.obj if fleet == Path() else fleet
-    controller = Workspace(folder.resolve()).controller_context(print_step)
+    controller = Workspace(fleet.resolve()).controller_context(print_step)
     accept_commit(controller)
     tasks = select_tasks(controller, names or [], part)
     done = [task for task in tasks if run_slot_task(controller, task, SCHEDULED_JOBS)]

@@ -13,7 +13,7 @@ import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who
-from assay.cli.options import FleetDir, OutputFormat, TableFormat, argument, complete_nodes, option
+from assay.cli.options import FleetDir, OutputFormat, TableFormat, argument, complete_nodes, hand_fleet_on, option
 from assay.cli.workspace import Workspace
 from assay.model.entries.tickets import DigestSentEntry, TicketDeliveredEntry
 from assay.model.errors import AssayError
@@ -113,7 +113,7 @@ def tickets(
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read, or no check has judged a node yet.
     """
-    context.obj = fleet
+    hand_fleet_on(context, fleet)
     if context.invoked_subcommand:
         return
     from assay.act.tickets.ticket_diff import list_tickets
@@ -146,7 +146,6 @@ def tickets(
 
 @tickets_app.command()
 def repairs(
-    context: typer.Context,
     node: Annotated[str, argument("NODE", "Only of this machine.", complete=complete_nodes)] = "",
     serial: Annotated[str, option("--serial S", "Only of the machine or part with this serial number.")] = "",
     fleet: FleetDir = Path(),
@@ -159,7 +158,7 @@ def repairs(
     from assay.act.tickets.repair_history import REPAIRS, select_repairs
     from assay.ledger.ledger_reader import read_projection
 
-    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    workspace = Workspace(fleet.resolve())
     chosen = select_repairs(read_projection(workspace.ledger_for_reading, REPAIRS), node, serial)
     if form == "csv":
         typer.echo("\n".join(format_csv(REPAIR_COLUMNS, chosen)))
@@ -181,7 +180,6 @@ def _format_repair(repair: MachineRepair) -> Iterator[str]:
 
 @tickets_app.command()
 def done(
-    context: typer.Context,
     ident: Annotated[str, argument("ID", "The ticket: the start of its id.")],
     reason: Annotated[str, option("--reason TEXT", "What you did.", show_default=False)],
     who: Who = "",
@@ -198,7 +196,7 @@ def done(
     from assay.act.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
     from assay.cli.operator_orders import identify_operator
 
-    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    workspace = Workspace(fleet.resolve())
     records = list_tickets(workspace.ledger.entries(kinds=TICKET_RECORD_KINDS))
     record, operator = find_ticket(records, ident), identify_operator(workspace, who, reason)
     state = next((state for state in workspace.read_node_states() if state.node == record.ticket.node), None)
@@ -207,14 +205,14 @@ def done(
 
 
 @tickets_app.command()
-def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+def deliver(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Deliver the tickets that a sink lacks, now.
 
     Exit codes: 0 every sink has all its tickets; 2 some deliveries failed.
     """
     from assay.tell.messages.delivery import TICKET_DELIVERED, deliver_tickets
 
-    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    workspace = Workspace(fleet.resolve())
     controller = workspace.controller_context()
     with _hold_delivery(workspace):
         before = workspace.ledger.head()
@@ -227,7 +225,7 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 
 
 @tickets_app.command()
-def preview(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+def preview(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Show the messages that people would get of all open tickets, for each route, and send nothing. Also in the lab.
 
     A route for people tells of them in one message. Any other route gets each ticket: the worst one is shown.
@@ -236,7 +234,7 @@ def preview(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
     """
     from assay.tell.messages.delivery import format_previews
 
-    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    workspace = Workspace(fleet.resolve())
     previews = format_previews(workspace)
     if not previews:
         raise AssayError(
