@@ -47,16 +47,12 @@ def upgrade_schema(connection: Connection) -> None:
             connection.execute(text(f"ALTER TABLE {name} ADD COLUMN {column} {kind}"))
     connection.execute(text("DROP INDEX IF EXISTS outcome_by_run"))  # the numbers of a run's outcomes have no gaps
     if not seen.has_table(tables.members.name):
-        _make_members(connection, tables.members)
+        connection.execute(CreateTable(tables.members))
+        for index in tables.members.indexes:
+            connection.execute(CreateIndex(index))
+        fill_members(connection)
     for statement in tables.make_version_update(connection.dialect.name, SCHEMA_VERSION):
         connection.exec_driver_sql(statement)
-
-
-def _make_members(connection: Connection, members: Table) -> None:
-    connection.execute(CreateTable(members))
-    for index in members.indexes:
-        connection.execute(CreateIndex(index))
-    fill_members(connection)
 
 
 def fill_members(connection: Connection) -> None:

@@ -183,7 +183,9 @@ def run(
         refuse_workload(workspace.fleet, chosen)
     free = find_free_nodes(workspace, fabric.map, nodes or list(fabric.map.nodes) * cpu, allocated or cpu)
     require_met(plant or [], free.free, cpu=cpu)
-    require_two(free)
+    if len(free.free) < 2:
+        fix = "name other nodes, or wait until these are free"
+        raise AssayError(f"a pair needs two free nodes: {'; '.join(free.list_lines())}", fix=fix)
     for line in free.list_lines():
         print_step(line)
     for name in () if cpu else free.free:
@@ -344,13 +346,6 @@ def require_met(plants: Sequence[str], nodes: Collection[str], *, cpu: bool) -> 
         raise AssayError("faults are planted on this machine only", where="--plant", fix="add --cpu")
     for plant in map(parse_plant, plants):
         require_known([name for name in (plant.first, plant.second) if name], nodes, "node in this search called")
-
-
-def require_two(nodes: FreeNodes) -> None:
-    """Raise AssayError if there is no pair."""
-    if len(nodes.free) < 2:
-        fix = "name other nodes, or wait until these are free"
-        raise AssayError(f"a pair needs two free nodes: {'; '.join(nodes.list_lines())}", fix=fix)
 
 
 @fact

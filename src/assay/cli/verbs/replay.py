@@ -56,7 +56,9 @@ def replay(
     """
     from assay.decide.replay.result import make_replay_answer
 
-    inputs = load_replay_inputs(fleet, events)
+    surrounding, nodes = load_surrounding_fleet(fleet)
+    history = _read_history_file(events) if events else _read_ledger(fleet or Path())
+    inputs = ReplayInputs(surrounding, nodes, history)
     rules = inputs.load_rules(policy)
     result = inputs.run(rules)
     answer = make_replay_answer(inputs.history, rules, result)
@@ -89,13 +91,6 @@ class ReplayInputs:
 
         cast = collect_replay_nodes(self.nodes, self.history.events, rules)
         return run_replay(rules, cast, self.history.events)
-
-
-def load_replay_inputs(fleet: Path | None, events: Path | None) -> ReplayInputs:
-    """Read the history and the fleet around it. Raises AssayError."""
-    surrounding, nodes = load_surrounding_fleet(fleet)
-    history = _read_history_file(events) if events else _read_ledger(fleet or Path())
-    return ReplayInputs(surrounding, nodes, history)
 
 
 def _read_ledger(root: Path) -> FaultHistory:

@@ -212,12 +212,6 @@ class NodeFilter:
             require_known(sorted(unused), workspace.fleet.policy.states, "state")
 
 
-def require_no_racks(wanted: NodeFilter) -> None:
-    """Raise AssayError for a filter by rack, which a server's answer does not tell."""
-    if wanted.racks:
-        raise AssayError("a server does not tell the racks of its nodes", fix="name nodes, pools or states instead")
-
-
 def status(
     fleet: FleetDir = Path(),
     form: TableFormat = "text",
@@ -259,7 +253,8 @@ def status(
         frozenset(nodes or ()), frozenset(pools or ()), frozenset(racks or ()), frozenset(states or ()), span
     )
     if server:
-        require_no_racks(wanted)
+        if wanted.racks:
+            raise AssayError("a server does not tell the racks of its nodes", fix="name nodes, pools or states instead")
         _show_server(FleetServer(server, token_file, ca), wanted, form)
     else:
         _show_fleet(fleet.resolve(), wanted, form, lists_all=lists_all)

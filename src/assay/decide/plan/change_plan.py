@@ -79,11 +79,6 @@ from assay.model.text.lists import format_count, format_list, format_nodes
 from assay.model.timestamps import format_minute
 
 
-def note_lemons(before: FleetRevision, after: FleetRevision, facts: FleetFacts) -> tuple[str, ...]:
-    """Return a note on the nodes that a changed lemon score makes lemons, and one on those that it makes none."""
-    return tuple(_list_notes(before, after, facts))
-
-
 def _list_notes(before: FleetRevision, after: FleetRevision, facts: FleetFacts) -> Iterator[str]:
     if before.policy.lemon == after.policy.lemon:
         return
@@ -212,7 +207,7 @@ def list_plan_notes(
         *_note_breaker(after, standings, following),
         *_note_unread_settings(settings),
         *note_mixed_racks(after, planned.schedule),
-        *note_lemons(before, after, facts),
+        *_list_notes(before, after, facts),
     )
 
 

@@ -57,13 +57,6 @@ def _is_in_ini(config: pytest.Config, name: str) -> bool:
         return False
 
 
-def refuse_excusing_marks(item: pytest.Item) -> None:
-    """Raise UnjudgeableCheck for an item that is marked to be excused or to run again."""
-    for name, reason in REFUSED_MARKS.items():
-        if item.get_closest_marker(name):
-            raise UnjudgeableCheck(reason)
-
-
 def refuse_foreign_fixtures(item: pytest.Function, root: Path) -> None:
     """Raise UnjudgeableCheck where a file of the fleet, other than the check's own, changes what the check does.
 
@@ -145,7 +138,9 @@ class OrdinaryItemHooks:
         """Refuse what suites may not do, before pytest acts on it. Raises UnjudgeableCheck."""
         if CONTEXT_KEY not in item.stash:
             return
-        refuse_excusing_marks(item)
+        for name, reason in REFUSED_MARKS.items():
+            if item.get_closest_marker(name):
+                raise UnjudgeableCheck(reason)
         if isinstance(item, pytest.Function):
             refuse_foreign_fixtures(item, self._fleet.root)
         if inspect.iscoroutinefunction(getattr(item, "function", None)):
