@@ -16,9 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from assay.ledger.history.append import append_run
-from assay.ledger.history.flaky import query_flaky_checks
 from assay.ledger.history.parquet_files import HISTORY_TABLES, history_folder
-from assay.ledger.history.queries import OutcomeHistory, OutcomeQuery, query_turns
+from assay.ledger.history.queries import OutcomeHistory, OutcomeQuery, query_flaky_checks, query_turns
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.clock import SystemClock
 from assay.model.outcome import Measurement, Outcome, SuiteRun

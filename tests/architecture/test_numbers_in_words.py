@@ -40,7 +40,7 @@ from assay.decide.trust.record import RECORD_DAYS
 from assay.fabric.compare.repair import MANY_NODES
 from assay.fabric.learn.judged_design import MIN_SHARE
 from assay.fabric.weekly.week import DAYS, MIN_HOURS, MIN_SCANS
-from assay.ledger.history.flaky import MIN_FLAKY_TURNS, WINDOW_RUNS
+from assay.ledger.history.queries import MIN_FLAKY_TURNS, WINDOW_RUNS
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.specs.burn_in import BurnIn
 from assay.model.specs.golden_digests import LEAST_NODES as LEAST_GOLDEN_NODES

@@ -89,7 +89,7 @@ VERBS = {
         "assay.cli.verbs.collectives", VALIDATION, "Find the node or link that makes collectives slow, wrong or hang."
     ),
     "rejudge": Verb("assay.cli.verbs.rejudge", VALIDATION, "Judge the stored evidence of a run again."),
-    "gate": Verb("assay.cli.verbs.gate", VALIDATION, "Test whether a run meets the fleet's gates."),
+    "gate": Verb("assay.cli.verbs.results", VALIDATION, "Test whether a run meets the fleet's gates."),
     "report": Verb("assay.cli.verbs.report", VALIDATION, "Build the overview and the Allure report."),
     "prune": Verb("assay.cli.verbs.prune", VALIDATION, "Delete runs that are older than the policy wants."),
     "reconcile": Verb("assay.cli.verbs.reconcile", OPERATE, "Run the controller: observe, validate, decide, act."),

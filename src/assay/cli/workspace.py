@@ -27,9 +27,8 @@ from assay.decide.state.asset_history import (
 )
 from assay.decide.state.node_state import NodeState
 from assay.declare.home import Home, find_home, require_repository
-from assay.ledger.copies.mixed_home import is_mixed, make_mixed_error
 from assay.ledger.errors import LedgerReadWarning, make_other_context_error
-from assay.ledger.location import locate_existing_ledger, locate_ledger
+from assay.ledger.location import is_mixed, locate_existing_ledger, locate_ledger, make_mixed_error
 from assay.model.clock import Clock, SystemClock
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.declare.starter.carried_imports import carry_imports
+from assay.declare.starter.upgrade_plan import carry_imports
 from tests.declare.starter.copied_fleet import CopiedFleet, lines
 
 NEW = "from assay.fleetkit import"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from assay import fleetkit, old_imports
-from assay.declare.starter.carried_imports import CarriedImports, carry_imports
 from assay.declare.starter.new_repository import render_starter
+from assay.declare.starter.upgrade_plan import CarriedImports, carry_imports
 from assay.model.errors import AssayError
 from tests.support.places import ROOT
 

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from assay.ledger.history.flaky import WINDOW_RUNS, query_flaky_checks
-from assay.ledger.history.queries import OutcomeQuery, query_turns
+from assay.ledger.history.queries import WINDOW_RUNS, OutcomeQuery, query_flaky_checks, query_turns
 from tests.ledger.history.recorded_history import query_outcomes
 
 OTHER = "suites/production/test_nic.py::test_link"

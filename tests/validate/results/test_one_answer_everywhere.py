@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.cli.verbs.gate import GATE_FORMATTERS
+from assay.cli.verbs.results import GATE_FORMATTERS
 from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.writer import OutcomeWriter

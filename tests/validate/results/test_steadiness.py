@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.ledger.history.flaky import MIN_FLAKY_TURNS, WINDOW_RUNS, count_flaky_turns
+from assay.ledger.history.queries import MIN_FLAKY_TURNS, WINDOW_RUNS, count_flaky_turns
 
 VERDICTS = st.lists(st.sampled_from(["pass", "fail"]), max_size=WINDOW_RUNS)
 

@@ -16,6 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from assay.decide.plan.backtest import BACKTEST_DAYS, find_changed_scopes, run_backtest
+from assay.decide.plan.check_reruns import find_affected_checks, find_counting_changes, select_newest_outcomes
 from assay.decide.plan.inputs import (
     BacktestReport,
     FleetFacts,
@@ -24,7 +25,6 @@ from assay.decide.plan.inputs import (
     PresentFacts,
     RunningRollout,
 )
-from assay.decide.plan.known_issue_changes import find_affected_checks, find_counting_changes, select_newest_outcomes
 from assay.decide.rollouts.decide_rollouts import forecast_waves, snapshot_rollout
 from assay.decide.rollouts.node_progress import judge_progress
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory

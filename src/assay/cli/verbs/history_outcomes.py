@@ -11,9 +11,16 @@ import typer
 from assay.cli.context_line import print_answer
 from assay.cli.name_check import require_known
 from assay.cli.workspace import Workspace, tell_left_out
-from assay.ledger.history.flaky import FlakyCheck, query_flaky_checks
 from assay.ledger.history.parquet_files import history_folder
-from assay.ledger.history.queries import OutcomeHistory, OutcomeQuery, VerdictTurn, query_extent, query_turns
+from assay.ledger.history.queries import (
+    FlakyCheck,
+    OutcomeHistory,
+    OutcomeQuery,
+    VerdictTurn,
+    query_extent,
+    query_flaky_checks,
+    query_turns,
+)
 from assay.model.facts import extend, fact
 from assay.model.outcome import CheckVerdict, read_whole
 from assay.model.text.lists import format_count
