@@ -18,9 +18,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from assay.lab.faults.bmc_faults import BMC_FAULTS
-from assay.lab.faults.gpu_faults import GPU_FAULTS
-from assay.lab.faults.host_faults import HOST_FAULTS, find_adapter, require_among
+from assay.lab.faults.node_faults import NODE_FAULTS, find_adapter, require_among
 from assay.lab.faults.replaced_parts import WORLD_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line, with_sel_event
 from assay.lab.world import LabWorld
@@ -96,7 +94,7 @@ def _read_faults() -> dict[str, LabFault]:
     for name, row in rows.items():
         usual = {key: Parameter.empty if value is None else value for key, value in row.get("with", {}).items()}
         faults[name] = LabFault(row["is"], usual, partial(change_values, row))
-    for name, plant in {**BMC_FAULTS, **GPU_FAULTS, **HOST_FAULTS, **WORLD_FAULTS}.items():
+    for name, plant in {**NODE_FAULTS, **WORLD_FAULTS}.items():
         parameters = [*signature(plant).parameters.values()][2:]
         usual = {parameter.name: parameter.default for parameter in parameters}
         faults[name] = LabFault(plant.__doc__ or "", usual, plant)

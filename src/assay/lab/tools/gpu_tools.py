@@ -217,7 +217,7 @@ def plant_provoked_faults(words: list[str]) -> None:
     """Plant on the running node, once, what the fault `load.provokes` announced."""
     from pathlib import Path
 
-    from assay.lab.faults.gpu_faults import gpu_xid
+    from assay.lab.faults.node_faults import gpu_xid
     from assay.lab.node.shell import write_uptime
     from assay.lab.world import LabWorld
 
