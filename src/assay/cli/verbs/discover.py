@@ -119,8 +119,7 @@ def take_over(
 
 @discover_app.command()
 def update(
-    context: typer.Context,
-    name: Annotated[str, argument("NODE", "The node, or a switch of a fabric.")],
+    context: typer.Context, name: Annotated[str, argument("NODE", "The node, or a switch of a fabric.")]
 ) -> None:
     """Draft the lines of the repository that a new machine, board, BMC or switch changes, or a new place in a rack.
 

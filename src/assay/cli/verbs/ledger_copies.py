@@ -112,9 +112,7 @@ class BrokenLedgerAnswer:
 
 
 def backup(
-    file: Annotated[Path, argument("FILE", "The new file.")],
-    fleet: FleetDir = Path(),
-    form: OutputFormat = "text",
+    file: Annotated[Path, argument("FILE", "The new file.")], fleet: FleetDir = Path(), form: OutputFormat = "text"
 ) -> None:
     """Copy the whole ledger, as it is now, into a new file. Others may write into the ledger meanwhile.
 

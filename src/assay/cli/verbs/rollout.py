@@ -179,11 +179,7 @@ def show(ident: RolloutId, fleet: FleetDir = Path(), form: OutputFormat = "text"
 
 @rollout_app.command()
 def pause(
-    ident: RolloutId,
-    reason: Reason,
-    who: Who = "",
-    fleet: FleetDir = Path(),
-    form: OutputFormat = "text",
+    ident: RolloutId, reason: Reason, who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text"
 ) -> None:
     """Pause a rollout: no more nodes leave service for it. Nodes that are out finish their way.
 
@@ -196,11 +192,7 @@ def pause(
 
 @rollout_app.command()
 def resume(
-    ident: RolloutId,
-    reason: Reason,
-    who: Who = "",
-    fleet: FleetDir = Path(),
-    form: OutputFormat = "text",
+    ident: RolloutId, reason: Reason, who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text"
 ) -> None:
     """Resume a paused rollout. You accept the reason of the pause: failures, a hold, a breaker, or another plan.
 
@@ -212,11 +204,7 @@ def resume(
 
 @rollout_app.command()
 def abort(
-    ident: RolloutId,
-    reason: Reason,
-    who: Who = "",
-    fleet: FleetDir = Path(),
-    form: OutputFormat = "text",
+    ident: RolloutId, reason: Reason, who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text"
 ) -> None:
     """End a rollout for good. Nodes that are out finish their way; the others keep what they have.
 

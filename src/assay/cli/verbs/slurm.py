@@ -31,8 +31,7 @@ def _slurm() -> None:
 
 @slurm_app.command()
 def orders(
-    node: Annotated[str, argument("NODE", "The node.", complete=complete_nodes)],
-    fleet: FleetDir = Path(),
+    node: Annotated[str, argument("NODE", "The node.", complete=complete_nodes)], fleet: FleetDir = Path()
 ) -> None:
     """Print what the hooks on a node check, and for which faults they drain it, as JSON.
 

@@ -41,12 +41,7 @@ class SyncAnswer:
     """The nodes that were asked for."""
 
 
-def sync(
-    pool: Pools = None,
-    node: Nodes = None,
-    fleet: FleetDir = Path(),
-    form: TableFormat = "text",
-) -> None:
+def sync(pool: Pools = None, node: Nodes = None, fleet: FleetDir = Path(), form: TableFormat = "text") -> None:
     """Show how far the nodes are what the fleet repository declares: firmware, settings and configuration.
 
     For each pool, show how many nodes are in sync, rolling out, drifted, held or unknown, and since when the oldest
