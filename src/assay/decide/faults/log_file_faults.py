@@ -17,6 +17,7 @@ from assay.model.faults.counting import FaultCorrelator, FaultCounter, PrimaryFa
 from assay.model.faults.fault_record import SEVERITIES, FaultBlame, FaultSeverity, Remedy
 from assay.model.log_message import LogMessage
 from assay.model.specs.fault_catalog import EVENT_SECONDS, XID_NAMES, FaultCatalog, FaultClass
+from assay.model.specs.fault_relations import matches
 from assay.model.specs.nvlink_codes import NvlinkCode
 from assay.model.text.lists import normalize_pci_address
 
@@ -101,6 +102,12 @@ class SteadyClock:
 
 
 MOST_FAULTS = 4000
+LEAST_PARTS, START_S = 3, 600.0
+"""So many parts that say the same are one event. A node starts for so many seconds."""
+TRAIT = (
+    "noted only, as they say it while the node starts: where all nodes of its kind do, it is a trait of theirs, "
+    "for `usual_faults` of their spec"
+)
 FURTHER_PARTS = "further parts"
 """What stands for the parts and hosts beyond so many faults: a log may name any number."""
 FaultOwner = Literal["hardware", "application", "driver", "operator"]
@@ -300,8 +307,44 @@ class LogFaultCollector:
         return fault
 
     def faults(self) -> list[FaultInLog]:
-        """Return every fault, the worst first."""
-        return sorted((self._describe(fault) for fault in self._faults.values()), key=_urgency_key)
+        """Return every fault, the worst first. What all parts of a kind tell within minutes is one."""
+        kinds: defaultdict[tuple[str, str], list[LogFault]] = defaultdict(list)
+        for fault in self._faults.values():
+            kinds[fault.host, fault.name].append(fault)
+        described = [
+            each
+            for faults in kinds.values()
+            for each in self._join_parts(faults) or [self._describe(fault) for fault in faults]
+        ]
+        return sorted(described, key=_urgency_key)
+
+    def _join_parts(self, faults: list[LogFault]) -> list[FaultInLog]:
+        """Return one fault for those of one class on parts of one kind, [] where they are events of their own.
+
+        What they all say while the node starts is noted only: nothing tells it from a trait of the platform.
+        """
+        name, parts = faults[0].name, sorted(fault.subject for fault in faults)
+        causes = self._catalog.fault_relations.find_causes(name)
+        relation = next((each for _, each in causes if each.where == "kind" and matches(each.cause, name)), None)
+        times = [fault.last_at for fault in faults if fault.last_at is not None]
+        if relation is None or len(faults) < max(relation.parts, LEAST_PARTS) or len(times) < len(faults):
+            return []
+        if max(times) - min(times) > relation.minutes * 60:
+            return []
+        faults = sorted(faults, key=lambda fault: fault.last_at or 0.0)
+        described = [self._describe(fault) for fault in faults]
+        joined = replace(
+            min(described, key=_urgency_key),
+            subject=", ".join(parts),
+            count=sum(each.count for each in described),
+            lines=sum(each.lines for each in described),
+            first=described[0].first,
+            last=described[-1].last,
+            because=f"{described[0].because}; {len(parts)} parts say so together: {relation.source}",
+        )
+        if all(fault.counter.count == 1 and _is_of_start(fault) for fault in faults):
+            joined = replace(joined, action="none", severity="informational", because=f"{joined.because}; {TRAIT}")
+        return [joined]
 
     def _describe(self, fault: LogFault) -> FaultInLog:
         runs_back = self._orders[fault.host].runs_back
@@ -314,6 +357,13 @@ class LogFaultCollector:
         if self._hosts[fault.host][0].runs_back:
             described = replace(described, first=described.last, last=described.first)
         return described
+
+
+def _is_of_start(fault: LogFault) -> bool:
+    """Whether a fault was seen while the node started, as far as the log's times since the boot tell."""
+    newest = fault.newest
+    uptime_s = newest.at if newest and newest.wall is None else newest.uptime_s if newest else None
+    return uptime_s is None or uptime_s < START_S
 
 
 def _is_later(fault: LogFault, action: LogFault) -> bool:
