@@ -234,3 +234,9 @@ def test_a_check_of_the_node_that_names_one_part_is_about_that(catalog: FaultCat
         "",
     ]
     assert name("psu3 has LossOfInput", "psu5") == "psu5"
+
+
+def test_what_wears_in_one_part_is_one_incident_and_in_two_parts_two(catalog: FaultCatalog) -> None:
+    warm, weak = make_fault(catalog, "trend.heat", "gpu2", 0), make_fault(catalog, "trend.memory", "gpu2", 9000)
+    other = make_fault(catalog, "trend.heat", "gpu3", 9000)
+    assert sorted(map(len, name_classes(list_of(catalog, warm, weak, other)))) == [1, 2]
