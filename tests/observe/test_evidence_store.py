@@ -26,6 +26,7 @@ from assay.model import evidence as evidence_objects
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.reading import absent, failed, unsupported, value
+from assay.model.timestamps import parse_time
 from assay.observe.evidence_store import EvidenceStore
 from tests.support.places import ROOT
 
@@ -88,6 +89,17 @@ def test_storing_the_same_document_twice_keeps_one_object(tmp_path: Path) -> Non
     store = EvidenceStore(tmp_path)
     assert store.store_latest(evidence()) == store.store_latest(evidence())
     assert len(list(tmp_path.glob("objects/*/*"))) == 1
+
+
+@pytest.mark.parametrize("after", [None, 34])
+def test_the_time_of_the_newest_is_its_own_and_not_that_of_its_file(tmp_path: Path, after: int | None) -> None:
+    store = EvidenceStore(tmp_path)
+    assert store.read_time("n0007") == ""
+    store.store_latest(replace(evidence(at=AT), after_entry=after))
+    os.utime(tmp_path / "latest/n0007.json", (0, 0))
+    assert parse_time(store.read_time("n0007")) == AT
+    (tmp_path / "latest/n0007.json").write_text("damaged")
+    assert store.read_time("n0007") == ""
 
 
 def test_a_node_that_was_never_observed_has_no_latest(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from assay.model.errors import AssayError
@@ -27,8 +28,11 @@ from assay.model.evidence import (
     pack_object,
     unpack_object,
 )
+from assay.model.timestamps import format_time
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_TIME = re.compile(rb'{(?:"after_entry":\d+,)?"at":"([^"]+)"')
+"""How a document in canonical form begins."""
 
 
 class EvidenceStore:
@@ -69,6 +73,15 @@ class EvidenceStore:
             return self._node_path("latest", name).stat().st_mtime
         except OSError:
             return 0.0
+
+    def read_time(self, name: str) -> str:
+        """Return when a node's newest document was read, "" without one: a copied file has a time of its own."""
+        try:
+            with self._node_path("latest", name).open("rb") as file:
+                found = _TIME.match(file.read(96))
+        except OSError:
+            return ""
+        return format_time(datetime.fromisoformat(found[1].decode())) if found else ""
 
     def get(self, digest: str) -> EvidenceDocument:
         """Return the document with this digest. Raises AssayError where it is missing, or was changed."""

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -104,7 +104,7 @@ def make_present_facts(
 ) -> PresentFacts:
     """Return what is known of the fleet; `durations` are entries of DURATION_KINDS, and may have others too."""
     unfinished = rollouts.find_unfinished()
-    stored = {name: evidence.stored_at(name) for name in sorted(node_states)}
+    read_at = {name: evidence.read_time(name) for name in sorted(node_states)}
     return PresentFacts(
         position or max((entry.seq for entry in durations), default=0),
         format_time(now),
@@ -112,7 +112,7 @@ def make_present_facts(
         median_action_durations(durations),
         median_state_durations(durations),
         _show_rollout(fleet, node_states, unfinished, now) if unfinished else None,
-        {name: format_time(datetime.fromtimestamp(at, UTC)) for name, at in stored.items() if at},
+        {name: at for name, at in read_at.items() if at},
     )
 
 
