@@ -128,9 +128,9 @@ def _split_hosts(text: str) -> Iterator[tuple[str, Any]]:
     while at < len(text):
         match = PREFIX.match(text, at)
         host, prefix = (match[1], match[0]) if match else ("", "")
-        block = _compile_block(prefix).match(text, at)
-        blocks_of[host].append(block[0][len(prefix) :].replace(f"\n{prefix}", "\n") if prefix else block[0])
-        at = block.end()
+        block: str = _compile_block(prefix).match(text, at)[0]  # type: ignore[index]  # it matches any line
+        blocks_of[host].append(block[len(prefix) :].replace(f"\n{prefix}", "\n") if prefix else block)
+        at += len(block)
     yield from ((_shorten(host), "".join(blocks)) for host, blocks in blocks_of.items())
 
 
