@@ -29,6 +29,12 @@ PORT_COUNTERS = (
     "VL15_dropped",
 )
 HW_COUNTERS = ("out_of_buffer", "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err")
+ROCE_HW_COUNTERS = ("np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "roce_adp_retrans")
+MLX5_STATISTICS = (  # Linux, Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst
+    *("rx_discards_phy", "tx_discards_phy", "rx_crc_errors_phy", "rx_corrected_bits_phy", "rx_pcs_symbol_err_phy"),
+    *("link_down_events_phy", "tx_pause_storm_warning_events", "tx_pause_storm_error_events"),
+    *(f"{way}_prio{priority}_pause" for priority in range(8) for way in ("rx", "tx")),
+)
 PORT_STATE = {"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}
 SPEED_NAME = {10: "SDR", 20: "DDR", 40: "QDR", 56: "FDR", 100: "EDR", 200: "HDR", 400: "NDR", 800: "XDR"}
 DEVICES = "sys/bus/pci/devices"
@@ -59,7 +65,7 @@ DEVICE = "\nDevice #1:\n----------\n\nDevice type:        ConnectX7\nDevice:    
 
 def device_files(state: VirtualNodeState) -> Files:
     """Yield every file about the devices as (path below the root, content)."""
-    for part in (_gpus, _amd_smi, _hcas, _nics, _bonds, _nvme, _smart, _identify):
+    for part in (_gpus, _amd_smi, _hcas, _roce, _nics, _bonds, _nvme, _smart, _identify):
         yield from part(state)
 
 
@@ -127,7 +133,7 @@ def _hcas(state: VirtualNodeState) -> Files:
         yield from ((f"{folder}/ports/1/{name}", content) for name, content in _port(hca))
 
 
-def _device(folder: str, driver: str, part: VirtualNodeState) -> Files:
+def _device(folder: str, driver: str, part: Mapping[str, Any]) -> Files:
     yield f"{folder}/device/uevent", f"DRIVER={driver}\nPCI_SLOT_NAME={part['pci']}\n"
     yield f"{folder}/device/numa_node", f"{part['numa_node']}\n"
 
@@ -138,15 +144,35 @@ def _port(hca: VirtualNodeState) -> Files:
     yield "state", f"{PORT_STATE[state]}: {state}\n"
     yield "phys_state", "2: Polling\n" if state == "DOWN" else "5: LinkUp\n"
     yield "rate", f"{rate} Gb/sec (4X {SPEED_NAME.get(rate, 'SDR')})\n"
-    yield "link_layer", "InfiniBand\n"
-    yield "lid", f"{hca['lid']:#x}\n"
-    yield "sm_lid", "0x1\n"
+    roce = "roce" in hca
+    yield "link_layer", "Ethernet\n" if roce else "InfiniBand\n"
+    yield "lid", "0x0\n" if roce else f"{hca['lid']:#x}\n"
+    yield "sm_lid", "0x0\n" if roce else "0x1\n"
     yield "gids/0", f"fe80:0000:0000:0000:{_grouped(hca['guid'])}\n"
     yield from ((f"pkeys/{index}", f"{key}\n") for index, key in enumerate([*hca["pkeys"], "0x0000"]))
     for counter in PORT_COUNTERS:
         yield f"counters/{counter}", f"{hca.get(counter, hca['counters'].get(counter, 0))}\n"
     for counter in HW_COUNTERS:
         yield f"hw_counters/{counter}", f"{hca['hw_counters'].get(counter, 0)}\n"
+
+
+def _roce(state: VirtualNodeState) -> Files:
+    """Yield the interfaces of adapters on Ethernet, and what dcb and ethtool print of them."""
+    for hca in (hca for hca in state["hcas"] if "roce" in hca):
+        roce, name = hca["roce"], hca["roce"]["interface"]
+        port, folder = f"sys/class/infiniband/{hca['name']}/ports/1", f"sys/class/net/{name}"
+        yield f"{port}/gid_attrs/ndevs/0", f"{name}\n"
+        for counter in ROCE_HW_COUNTERS:
+            yield f"{port}/hw_counters/{counter}", f"{hca['hw_counters'].get(counter, 0)}\n"
+        is_up = hca["state"] == "ACTIVE"
+        yield from _interface(folder, {**hca, "carrier": is_up, **roce})
+        pfc = {"pfc_cap": 8, "macsec_bypass": False, "delay": 0, "prio_pfc": [at in roce["pfc"] for at in range(8)]}
+        yield f"run/dcb/pfc/{name}", json.dumps(pfc) + "\n"
+        priorities = [[int(dscp), priority] for dscp, priority in roce["dscp"].items()]
+        yield f"run/dcb/app/{name}", json.dumps({"dscp_prio": priorities} if priorities else {}) + "\n"
+        counters = {**dict.fromkeys(MLX5_STATISTICS, 0), **roce["statistics"]}
+        lines = "".join(f"     {counter}: {number}\n" for counter, number in counters.items())
+        yield f"run/ethtool/{name}", f"NIC statistics:\n{lines}"
 
 
 def _grouped(guid: str) -> str:
@@ -156,17 +182,20 @@ def _grouped(guid: str) -> str:
 
 def _nics(state: VirtualNodeState) -> Files:
     for nic in state["nics"]:
-        folder = f"sys/class/net/{nic['name']}"
-        yield from _device(folder, "mlx5_core", nic)
-        yield f"{folder}/type", "1\n"
-        yield f"{folder}/address", f"{nic['mac']}\n"
-        yield f"{folder}/carrier", f"{int(nic['carrier'])}\n"
-        yield f"{folder}/speed", f"{nic['speed_mbps'] if nic['carrier'] else -1}\n"
-        yield f"{folder}/carrier_changes", f"{nic['carrier_changes']}\n"
-        yield f"{folder}/duplex", "full\n"
-        yield f"{folder}/mtu", f"{nic['mtu']}\n"
-        for counter in NIC_COUNTERS:
-            yield f"{folder}/statistics/{counter}", f"{nic['counters'].get(counter, 0)}\n"
+        yield from _interface(f"sys/class/net/{nic['name']}", nic)
+
+
+def _interface(folder: str, nic: Mapping[str, Any]) -> Files:
+    yield from _device(folder, "mlx5_core", nic)
+    yield f"{folder}/type", "1\n"
+    yield f"{folder}/address", f"{nic['mac']}\n"
+    yield f"{folder}/carrier", f"{int(nic['carrier'])}\n"
+    yield f"{folder}/speed", f"{nic['speed_mbps'] if nic['carrier'] else -1}\n"
+    yield f"{folder}/carrier_changes", f"{nic['carrier_changes']}\n"
+    yield f"{folder}/duplex", "full\n"
+    yield f"{folder}/mtu", f"{nic['mtu']}\n"
+    for counter in NIC_COUNTERS:
+        yield f"{folder}/statistics/{counter}", f"{nic['counters'].get(counter, 0)}\n"
 
 
 def _nvme(state: VirtualNodeState) -> Files:
@@ -313,7 +342,7 @@ def print_firmware_value(name: str, text: str) -> str:
 def with_firmware_settings(adapters: list[Adapter], spec: NodeSpec, link_type: str) -> list[Adapter]:
     """Return the adapters with the settings of the spec, else the usual ones."""
     given = spec.hca_settings
-    common = given.hcas if link_type == "IB" else given.nics
+    common = given.hcas if any("rail" in each for each in adapters) else given.nics
     return [
         {**each, "settings": _make_settings(link_type, {**common, **given.by_name.get(each["name"], {})})}
         for each in adapters

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # a node's shell starts often: it does without pydantic
     from collections.abc import Mapping
 
     from assay.model.node import Node
-    from assay.model.specs.node.node_spec import NodeSpec
+    from assay.model.specs.node.node_spec import NodeSpec, RoceSpec
 
 DevicePart = dict[str, Any]
 
@@ -204,8 +204,8 @@ def gpus(node: Node, spec: NodeSpec) -> list[DevicePart]:
 
 
 def hcas(node: Node, spec: NodeSpec) -> list[DevicePart]:
-    """Return the InfiniBand adapters, every port ACTIVE at NDR. GUIDs come from the inventory, by rail."""
-    return [
+    """Return the adapters of the fabric, every port ACTIVE at NDR. GUIDs come from the inventory, by rail."""
+    adapters: list[DevicePart] = [
         {
             "name": hca.name,
             "pci": hca.pci.lower(),
@@ -226,6 +226,24 @@ def hcas(node: Node, spec: NodeSpec) -> list[DevicePart]:
         }
         for index, hca in enumerate(spec.hcas)
     ]
+    return [{**hca, "roce": _roce(hca, spec.roce)} for hca in adapters] if spec.roce else adapters
+
+
+def _roce(hca: DevicePart, spec: RoceSpec) -> DevicePart:
+    """Return the interface of an adapter on Ethernet, set as the spec says."""
+    from assay.model.specs.fabric.cable import format_mac
+
+    return {
+        "interface": f"ens{hca['rail'] + 1}np0",
+        "mac": format_mac(hca["guid"]),
+        "mtu": spec.mtu or 1500,
+        "speed_mbps": hca["rate_gbps"] * 1000,
+        "carrier_changes": 2,
+        "counters": {},
+        "pfc": spec.pfc or [],
+        "dscp": spec.dscp or ({"26": 3} if spec.trust == "dscp" else {}),
+        "statistics": {"rx_corrected_bits_phy": 4711},
+    }
 
 
 def numa_node_of(index: int, count: int) -> int:

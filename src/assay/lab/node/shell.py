@@ -127,6 +127,9 @@ SCRIPTS = {  # what the roles of playbooks/ call; and the battery, which needs s
     "apt-get": APT_GET,
     "assay-load": f'{PYTHON} -m assay.lab.tools.assay_load "$@"\n',
     "chronyc": CHRONYC,
+    "dcb": f'{SHELL_LAST_ARGUMENT}case "$*" in *" pfc "*) kind=pfc ;; *) kind=app ;; esac\n'
+    'exec cat "$ASSAY_ROOT/run/dcb/$kind/$last"\n',
+    "ethtool": 'exec cat "$ASSAY_ROOT/run/ethtool/$2"\n',
     "mdadm": MDADM,
     "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
     "modprobe": MODPROBE,

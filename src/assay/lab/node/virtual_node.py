@@ -105,7 +105,7 @@ def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: 
         "accounts": make_declared_accounts(spec),
         "subscriptions": make_syslog_subscriptions(spec),
         "gpus": gpus(node, spec),
-        "hcas": with_firmware_settings(hcas(node, spec), spec, "IB"),
+        "hcas": with_firmware_settings(hcas(node, spec), spec, "ETH" if spec.roce else "IB"),
         "nics": with_firmware_settings(nics(node, spec), spec, "ETH"),
         "nvme": nvme(node, spec),
         "host": make_healthy_host(node, spec),

@@ -62,8 +62,9 @@ class CheckDeclaration(StrictModel):
     - `parts`: the parts of a load whose results it reads. It is due where one of them was asked for; elsewhere it ends
       as a skip. A check without `parts` is due after any load.
     - `needs`: what a node must have for the check to be due there: fields of its spec such as `fans`, the vendor of its
-      GPUs (`nvidia`, `amd`), `nvlink` (the spec has the limit `nvlink_links`), `bmc` or `fabric` (the inventory names
-      one). Its subject and its `parts` need theirs anyway. Elsewhere it is no check: nothing waits for it.
+      GPUs (`nvidia`, `amd`), the kind of its adapters (`infiniband`, `roce`), `nvlink` (the spec has the limit
+      `nvlink_links`), `bmc` or `fabric` (the inventory names one). Its subject and its `parts` need theirs anyway.
+      Elsewhere it is no check: nothing waits for it.
 
     `phases`: the phases that run it. `active`: it loads the hardware. `fault`: the fault class of its failure. `stage`:
     whether its outcomes decide anything.

@@ -10,8 +10,9 @@ DeclaredOfNode = Literal[
     "product", "cpu_sockets", "cpu_threads", "memory_gib", "driver", "firmware", "mounts", "node_power"
 ]
 ToolOfSite = Literal["storage", "training"]
-NodePart = Literal[PieceOfNode, DeclaredOfNode, ToolOfSite, "nvidia", "amd", "nvlink", "bmc", "fabric"]
-"""What a node may have or lack: fields of its NodeSpec, the vendor of its GPUs, their NVLink, its BMC, its fabric.
+KindOfPart = Literal["nvidia", "amd", "infiniband", "roce"]
+NodePart = Literal[PieceOfNode, DeclaredOfNode, ToolOfSite, KindOfPart, "nvlink", "bmc", "fabric"]
+"""What a node may have or lack: fields of its NodeSpec, their kinds, NVLink, its BMC, its fabric.
 
 `storage` and `training` are what the inventory declares of them in `load_tools`.
 """

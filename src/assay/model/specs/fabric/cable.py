@@ -93,6 +93,12 @@ def read_mac(guid: str) -> str:
     return f"{int(digits[:2], 16) ^ 2:02x}{digits[2:6]}{digits[10:]}" if digits[6:10] == "fffe" else ""
 
 
+def format_mac(guid: str) -> str:
+    """Return the MAC in a GUID, as lldpctl writes it; of a GUID without one, its last twelve digits."""
+    digits = read_mac(guid) or guid[-12:]
+    return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
+
+
 class PortLabelling(NamedTuple):
     """How a switch labels its ports. `cage` ports share a cage (0: labels without cages); `split` ports share a port.
 

@@ -206,6 +206,7 @@ NOT_SETTABLE: Mapping[str, str] = {
     "wipe": "says how the action `wipe` erases drives",
     "usual_faults": "says what of a log is usual",
     "mounts": "is mounted by the image or by autofs",
+    "roce": "is set by the image, together with the switches",
     "host.root": "says how the node boots",
     "firmware": "names the firmware bundle, which playbooks/zap.yml brings",
     **dict.fromkeys(("limits", "dcgm_optional_tests"), "says what a measurement must reach"),

@@ -93,7 +93,7 @@ class GpuSpec(StrictModel):
 
 
 class HcaSpec(StrictModel):
-    """One InfiniBand adapter: its kernel name, its rail (counted from 0) and its PCI address.
+    """One adapter of a fabric, InfiniBand or RoCE: its kernel name, its rail (counted from 0) and its PCI address.
 
     `name`: the kernel's name, such as `mlx5_0`. `rail`: the rail that it is cabled to, from 0. `pci`: its PCI address.
     """
@@ -101,6 +101,22 @@ class HcaSpec(StrictModel):
     name: str
     rail: int = Field(ge=0)
     pci: str
+
+
+Priority = Annotated[int, Field(ge=0, le=7)]
+
+
+class RoceSpec(StrictModel):
+    """The settings of adapters that carry RDMA over Ethernet (RoCE). A field that is not given is not checked.
+
+    `mtu`: the packet size of their interfaces in bytes. `trust`: by what they sort packets into priorities. `pfc`: the
+    priorities that they pause instead of losing packets. `dscp`: the priority of packets by their DSCP, as text.
+    """
+
+    mtu: int | None = Field(default=None, ge=68)
+    trust: Literal["dscp", "pcp"] | None = None
+    pfc: list[Priority] | None = None
+    dscp: dict[str, Priority] = Field(default={})
 
 
 class NicSpec(StrictModel):
@@ -204,19 +220,20 @@ class NodeSpec(SpecDocument):
 
     `height_u`: how many rack units a node fills, from its own upwards. `rack`: given if a rack of them is one machine.
 
-    `product`: the product name that the host's firmware reports. `gpus`: the GPUs by slot. `hcas`: the InfiniBand
-    adapters, one for each rail. `nics`: the front-end interfaces. `nvme`: the local drives. `psus`: the power supplies.
-    `fans`: how many the BMC shows. `cpu_sockets`: how many processors. `cpu_threads`: how many threads all of them
-    have. `firmware`: the FirmwareBundle that it must run. `limits`: the thresholds by metric. `memory_gib`: the memory
-    that is built in. `host`: memory modules, kernel and services. `driver`: the version of NVIDIA's driver.
-    `fabric_manager`: the version of its fabric manager, which must be that of the driver. `bios`:
-    settings by name, as the BMC reports them. `boot`: how the node starts. `bmc`: the settings of the BMC itself.
-    `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
-    `gpu_settings`: modes, clocks and power limit of the GPUs. `hca_settings`: firmware settings of the HCAs and NICs.
-    `dcgm_optional_tests`: the tests that `dcgmi diag` may skip. `wipe`: how the action `wipe` erases the local drives;
-    without it, nothing is erased. `mounts`: by mount point the types of file system that must be there and answer, such
-    as `/scratch: [lustre]`. `usual_faults`: fault classes that the logs of each such node show though it is well,
-    each with the reason: they are recorded, and ask for nothing.
+    `product`: the product name that the host's firmware reports. `gpus`: the GPUs by slot. `hcas`: the adapters of
+    the fabric, one for each rail. `roce`: their settings where that fabric is Ethernet. `nics`: the front-end
+    interfaces. `nvme`: the local drives. `psus`: the power supplies. `fans`: how many the BMC shows. `cpu_sockets`:
+    how many processors. `cpu_threads`: how many threads all of them have. `firmware`: the FirmwareBundle that it
+    must run. `limits`: the thresholds by metric. `memory_gib`: the memory that is built in. `host`: memory modules,
+    kernel and services. `driver`: the version of NVIDIA's driver. `fabric_manager`: the version of its fabric
+    manager, which must be that of the driver. `bios`: settings by name, as the BMC reports them. `boot`: how the
+    node starts. `bmc`: the settings of the BMC itself. `leak_detectors`: how many the BMC shows. `kernel_cmdline`:
+    words that the kernel's command line must have. `gpu_settings`: modes, clocks and power limit of the GPUs.
+    `hca_settings`: firmware settings of the HCAs and NICs. `dcgm_optional_tests`: the tests that `dcgmi diag` may
+    skip. `wipe`: how the action `wipe` erases the local drives; without it, nothing is erased. `mounts`: by mount
+    point the types of file system that must be there and answer, such as `/scratch: [lustre]`. `usual_faults`:
+    fault classes that the logs of each such node show though it is well, each with the reason: they are recorded,
+    and ask for nothing.
     """
 
     kind: Literal["NodeSpec"]
@@ -225,6 +242,7 @@ class NodeSpec(SpecDocument):
     rack: RackScale | None = None
     gpus: GpuSpec = Field(default_factory=lambda: NO_GPUS)
     hcas: list[HcaSpec] = Field(default=[])
+    roce: RoceSpec | None = None
     nics: list[NicSpec] = Field(default=[])
     nvme: NvmeSpec = Field(default_factory=lambda: NvmeSpec(count=0, size_gb=1))
     wipe: WipeSpec | None = None
@@ -282,8 +300,9 @@ class NodeSpec(SpecDocument):
         declared = {part: getattr(self, part) for part in DECLARED_PARTS}
         nvlink = self.gpus.vendor == "nvidia" and "nvlink_links" in self.limits
         of_gpus = {self.gpus.vendor: self.gpus.count, "nvlink": self.gpus.count and nvlink}
+        of_hcas = {"roce" if self.roce else "infiniband": self.hcas}
         outside = {"bmc": has_bmc, "fabric": has_fabric, "node_power": "node_power" in self.limits}
-        return tools.union(part for part, has in {**counts, **declared, **of_gpus, **outside}.items() if has)
+        return tools.union(part for part, has in {**counts, **declared, **of_gpus, **of_hcas, **outside}.items() if has)
 
     def slot_names(self, kind: str) -> list[str]:
         """Return the slot names of a kind (gpu, hca, nic, nvme, psu or fan), in order."""

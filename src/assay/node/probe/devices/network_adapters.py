@@ -1,21 +1,28 @@
-"""Reads network adapters: InfiniBand (HCAs), Ethernet (NICs that are hardware, and bonds), and their firmware settings.
+"""Reads network adapters: InfiniBand and RoCE (HCAs), Ethernet (NICs that are hardware, bonds), firmware settings.
 
-Readings directly below an HCA are of its first port; other ports are in `ports`. Settings are the value in force and
+Readings directly below an HCA are of its first port; other ports are in `ports`. `roce` is read where that port is
+Ethernet: its interface, how it sorts and pauses packets, and counters by names of our own: drivers differ in theirs.
+Settings are the value in force and
 the one from the next boot on, as `mstconfig -e query` prints them in a table. Its columns depend on the firmware:
 `Default` and `Current` may be missing. A cell without a value is `N/A`. Refusals are lines that begin with `-E-`.
-(Mellanox/mstflint, mlxconfig/mlxcfg_ui.cpp.)
+(Mellanox/mstflint, mlxconfig/mlxcfg_ui.cpp.) Other sources: iproute2, dcb/dcb_pfc.c and dcb_app.c; NVIDIA community,
+mlnx_qos; Linux, Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst, bnxt_ethtool.c and
+ice_ethtool.c.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from assay.model.reading import ReadingTree, absent, failed, unsupported, value
 from assay.node.probe.devices.pci import parse_pci_slot, read_numa_node
-from assay.node.probe.node_access import LazyTree, NodeRoot, leaf_for_error, require_text
+from assay.node.probe.node_access import LazyTree, NodeRoot, TimedQuestion, leaf_for_error, require_text, run_tool
 
 INFINIBAND_CLASS = "/sys/class/infiniband"
 
@@ -42,6 +49,21 @@ HW_COUNTERS = (  # mlx5's own: retransmissions, and a host that is too slow
     "local_ack_timeout_err",
     "rnr_nak_retry_err",
 )
+ROCE_HW_COUNTERS = ("np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "roce_adp_retrans")
+ROCE_COUNTERS = {  # our name → the names that `ethtool -S` prints with mlx5, bnxt and ice; several are added up
+    "link_downs": r"link_down_events(?:_phy)?",
+    "crc_errors": r"rx_crc_errors_phy|rx_fcs_err_frames|rx_crc_errors\.nic",
+    "fec_corrected_bits": r"rx_corrected_bits(?:_phy)?",
+    "fec_uncorrected_symbols": r"rx_pcs_symbol_err(?:_phy)?",
+    "discards_in": r"rx_discards_phy|rx_prio\d_(?:buf|cong)_discard|rx_discard_packets_cos\d|rx_dropped\.nic",
+    "discards_out": r"tx_discards_phy|tx_discard_packets_cos\d",
+    "pauses_in": r"rx_prio\d_pause|rx_pfc_ena_frames_pri\d|rx_priority_\d_xoff\.nic",
+    "pauses_out": r"tx_prio\d_pause|tx_pfc_ena_frames_pri\d|tx_priority_\d_xoff\.nic",
+    "pause_storms": r"tx_pause_storm_(?:warning|error)_events",
+}
+STATISTIC = re.compile(r"(?m)^\s*(\S+): (\d+)$")
+QOS_S = 2.0
+QOS_TOOL_S = 0.6
 MAX_PKEYS = 128
 NET_CLASS = "/sys/class/net"
 ETHERNET = "1"  # ARPHRD_ETHER; 32 is IP over InfiniBand
@@ -77,7 +99,96 @@ def _adapter(root: NodeRoot, folder: str) -> LazyTree:
         "numa_node": partial(read_numa_node, root, f"{folder}/device"),
         **read_hca_port(root, f"{folder}/ports/1"),
         "ports": partial(_other_ports, root, f"{folder}/ports"),
+        "roce": partial(_read_roce, root, f"{folder}/ports/1"),
     }
+
+
+def _read_roce(root: NodeRoot, port: str) -> ReadingTree | LazyTree:
+    layer = root.read_leaf(f"{port}/link_layer")
+    if layer.get("value") != "Ethernet":
+        return absent(f"{port}/link_layer: {layer['value']}") if "value" in layer else layer
+    interface = root.read_leaf(f"{port}/gid_attrs/ndevs/0", require_text)
+    if "value" not in interface:
+        return interface
+    name = interface["value"]
+    return {
+        "interface": interface,
+        "mtu_bytes": root.defer_read(f"{NET_CLASS}/{name}/mtu", int),
+        "qos": TimedQuestion(QOS_S, partial(read_qos, name)),
+        "counters": TimedQuestion(QOS_S, partial(run_tool, ["ethtool", "-S", name], QOS_S, parse_statistics)),
+        "hw_counters": {name: root.defer_read(f"{port}/hw_counters/{name}", int) for name in ROCE_HW_COUNTERS},
+    }
+
+
+def parse_statistics(text: str) -> ReadingTree:
+    """Return the counters of `ROCE_COUNTERS` from what `ethtool -S` printed."""
+    every = {name: int(number) for name, number in STATISTIC.findall(text)}
+    if not every:
+        return _refused("ethtool", text)
+    tree: ReadingTree = {}
+    for ours, form in ROCE_COUNTERS.items():
+        numbers = [number for name, number in every.items() if re.fullmatch(form, name)]
+        tree[ours] = value(sum(numbers)) if numbers else unsupported(f"ethtool -S has no {ours} of this driver")
+    return tree
+
+
+def read_qos(interface: str) -> ReadingTree:
+    """Return `pfc` (the priorities that are paused), `dscp` (priorities by DSCP) and `trust` of an interface.
+
+    It asks dcb, which is of iproute2, else mlnx_qos, which is of NVIDIA's drivers.
+    """
+    pfc = run_tool(["dcb", "-j", "pfc", "show", "dev", interface], QOS_TOOL_S, parse_dcb_pfc)
+    if "absent" in pfc:
+        tree = run_tool(["mlnx_qos", "-i", interface], QOS_S - QOS_TOOL_S, parse_mlnx_qos)
+        return unsupported("neither dcb nor mlnx_qos is installed; install iproute2 6") if "absent" in tree else tree
+    dscp = run_tool(["dcb", "-N", "-j", "app", "show", "dev", interface], QOS_TOOL_S, parse_dcb_app)
+    if "value" not in dscp:
+        return {"pfc": pfc, "dscp": dscp, "trust": dscp}
+    # Drivers trust DSCP while they have a priority for one (mlx5, en_dcbnl.c: mlx5e_dcbnl_ieee_setapp and _delapp).
+    return {"pfc": pfc, "dscp": dscp, "trust": value("dscp" if dscp["value"] else "pcp")}
+
+
+def parse_dcb_pfc(text: str) -> ReadingTree:
+    """Return the paused priorities from `dcb -j pfc show`."""
+    enabled = (_parse_object(text) or {}).get("prio_pfc")
+    if not isinstance(enabled, list):
+        return _refused("dcb", text)
+    return value([priority for priority, on in enumerate(enabled) if on in (True, "on")])
+
+
+def parse_dcb_app(text: str) -> ReadingTree:
+    """Return the priority of each DSCP, `26:3`, from `dcb -N -j app show`."""
+    document = _parse_object(text.strip() or "{}")
+    if document is None:
+        return _refused("dcb", text)
+    return value([f"{dscp}:{priority}" for dscp, priority in document.get("dscp_prio", ())])
+
+
+def _parse_object(text: str) -> dict[str, Any] | None:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def parse_mlnx_qos(text: str) -> ReadingTree:
+    """Return the `qos` branch from what `mlnx_qos -i` printed."""
+    trust = re.search(r"(?m)^Priority trust state: (\w+)", text)
+    enabled = re.search(r"(?m)^\s*enabled((?:\s+[01])+)\s*$", text)
+    if not trust or not enabled:
+        return _refused("mlnx_qos", text)
+    lists = re.findall(r"(?m)^\s*prio:(\d) dscp:([\d,]+)", text)
+    return {
+        "pfc": value([priority for priority, on in enumerate(enabled[1].split()) if on == "1"]),
+        "dscp": value([f"{int(dscp)}:{of}" for of, many in lists for dscp in many.split(",") if dscp]),
+        "trust": value(trust[1]),
+    }
+
+
+def _refused(tool: str, text: str) -> ReadingTree:
+    leaf = unsupported if "not supported" in text or "no stats available" in text else failed
+    return leaf(f"{tool}: {text.strip()[:80] or 'no output'}")
 
 
 def _other_ports(root: NodeRoot, folder: str) -> ReadingTree | LazyTree:
