@@ -23,7 +23,7 @@ import uvicorn
 import yaml
 
 from assay.lab.bmc.server import serve_bmcs
-from assay.lab.fabric.cabling import list_neighbours
+from assay.lab.fabric.cabling import has_ethernet, list_neighbours
 from assay.lab.fabric.port_telemetry import TOOL_OUTPUTS
 from assay.lab.node.healthy_host import STORAGE
 from assay.lab.scheduler import scheduler_app
@@ -86,8 +86,9 @@ def _list_fabric_commands(world: LabWorld, nodes: Iterable[str]) -> Iterator[Map
             telemetry = {
                 name: _make_command("assay.lab.fabric.port_telemetry", world, name, node) for name in TOOL_OUTPUTS
             }
+            tool = "lldp" if has_ethernet(world, node) else "ibnetdiscover"
             commands = {
-                "fabric_discover": _make_command("assay.lab.fabric.ibnetdiscover", world, node),
+                "fabric_discover": _make_command(f"assay.lab.fabric.{tool}", world, node),
                 "fabric_facts": telemetry,
             }
             known |= dict.fromkeys([node, *list_neighbours(world, node)], commands)

@@ -10,11 +10,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
+from assay.fabric.link_words import ETHERNET, find_slowest_rate, parse_rate
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.ledger.file_locks import hold_file_lock
@@ -30,11 +31,20 @@ SLOWER = {200: "4xHDR", 100: "4xEDR", 50: "1xHDR"}
 
 @dataclass
 class LabCabling:
-    """The lab's fabrics. `devices` by GUID. `cables` are the present ones, also those without a link (`find_links`)."""
+    """The lab's fabrics. `devices` by GUID. `cables` are the present ones, also those without a link (`find_links`).
+
+    `splits`: in how many parts the cages of switches are, by GUID, where a design says so.
+    """
 
     devices: dict[str, DiscoveredDevice]
     designed_cables: list[DiscoveredCable]
     cables: list[DiscoveredCable]
+    splits: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_ethernet(self) -> bool:
+        """Whether all of it is Ethernet, by its rates."""
+        return bool(self.designed_cables) and all(map(_is_ethernet, self.designed_cables))
 
     def port(self, end: str) -> PortId:
         """Return the port of a cable end. Raises AssayError for an unknown device."""
@@ -60,7 +70,7 @@ class LabCabling:
         designed, present = (
             [cable for cable in cables if cable.a.guid in reached] for cables in (self.designed_cables, self.cables)
         )
-        return LabCabling(devices, designed, present)
+        return LabCabling(devices, designed, present, self.splits)
 
 
 def find_reachable_devices(start: Iterable[str], cables: Iterable[DiscoveredCable]) -> set[str]:
@@ -86,7 +96,9 @@ def lay_cables(world: LabWorld, *plans: CompiledTopology) -> None:
         for device in plan.devices.values()
     }
     cables = [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for plan in plans for cable in plan.cables]
-    _write_cabling(world, LabCabling(devices, cables, list(cables)))
+    splits = {device.guid: device.labels.split for plan in plans for device in plan.devices.values() if device.labels}
+    splits = {guid: split for guid, split in splits.items() if split > 1}
+    _write_cabling(world, LabCabling(devices, cables, list(cables), splits))
 
 
 def load_cabling(world: LabWorld, node: str = "") -> LabCabling:
@@ -106,7 +118,7 @@ def _parse_cabling(text: str) -> LabCabling:
     """Read the text of LAB/fabric.json. Each scan loads the same text several times."""
     plain = json.loads(text)
     devices = {guid: DiscoveredDevice(guid, *rest) for guid, *rest in plain["devices"]}
-    return LabCabling(devices, _cables(plain["designed"]), _cables(plain["cables"]))
+    return LabCabling(devices, _cables(plain["designed"]), _cables(plain["cables"]), plain.get("splits", {}))
 
 
 def list_neighbours(world: LabWorld, node: str) -> set[str]:
@@ -117,6 +129,14 @@ def list_neighbours(world: LabWorld, node: str) -> set[str]:
         return set()
 
 
+def has_ethernet(world: LabWorld, node: str) -> bool:
+    """Return whether the fabric of a node is Ethernet."""
+    try:
+        return load_cabling(world, node).is_ethernet
+    except AssayError:
+        return False
+
+
 def find_links(world: LabWorld, now: LabCabling) -> list[DiscoveredCable]:
     """Return the cables that carry a link, with its present rate."""
     hcas = {hca["guid"]: hca for node in world.nodes() for hca in world.load(node).get("hcas", ())}
@@ -125,8 +145,14 @@ def find_links(world: LabWorld, now: LabCabling) -> list[DiscoveredCable]:
         ends = [hcas[port.guid] for port in (cable.a, cable.b) if port.guid in hcas]
         if all(hca["state"] == "ACTIVE" for hca in ends):
             slowest = min((hca["rate_gbps"] for hca in ends), default=0)
-            links.append(cable._replace(rate=SLOWER.get(slowest, cable.rate)))
+            slower = f"{slowest}G" if slowest and _is_ethernet(cable) else SLOWER.get(slowest, cable.rate)
+            links.append(cable._replace(rate=find_slowest_rate(slower, cable.rate) or cable.rate))
     return links
+
+
+def _is_ethernet(cable: DiscoveredCable) -> bool:
+    rate = parse_rate(cable.rate)
+    return rate is not None and rate.speed == ETHERNET
 
 
 def swap_cables(world: LabWorld, end_a: str, end_b: str) -> None:
@@ -185,6 +211,7 @@ def _write_cabling(world: LabWorld, now: LabCabling) -> None:
         "devices": [list(device) for device in now.devices.values()],
         "designed": [[*cable.a, *cable.b, cable.rate] for cable in now.designed_cables],
         "cables": [[*cable.a, *cable.b, cable.rate] for cable in now.cables],
+        "splits": now.splits,
     }
     write_json(world.home / "fabric.json", plain)
 
