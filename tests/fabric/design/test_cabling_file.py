@@ -56,6 +56,40 @@ def draft(text, fleet=NOBODY, found=None):
     return CablingDraft(file, fleet, found).draft("hall1"), sorted(file.problems)
 
 
+NDT = """\
+#StartDevice,StartPort,EndDevice,EndPort,LinkType
+GPU0053,GPU0053 ibp11s0f0,TOR-20IB0,Port 1, Data
+GPU0053,GPU0053 ibp21s0f0,TOR-20IB0,Port 2, Data
+TOR-20IB0,Port 21,CORE-01IB1-A,Blade 16_Port 2/20,Data
+TOR-20IB0,Port 22,CORE-01IB1-A,Blade 16_Port 1/20,Data
+CORE-01IB1-A,Blade 16_Port 1/20,TOR-20IB0,Port 22,Data
+TOR-20IB0,Mgmt,OOB-1,Port 3,Management
+"""
+
+
+@pytest.mark.parametrize("first", ["#StartDevice", "#Fields:StartDevice", "StartDevice"])
+def test_an_ndt_file_is_read_as_nvidia_ships_it(first):
+    drafted, problems = draft(NDT.replace("#StartDevice", first))
+    assert not problems
+    assert [(cable.a, cable.b) for cable in drafted.cables] == [
+        ("GPU0053 ibp11s0f0/1", "TOR-20IB0/1"),
+        ("GPU0053 ibp21s0f0/1", "TOR-20IB0/2"),
+        ("TOR-20IB0/21", "CORE-01IB1-A L16/U2/20"),
+        ("TOR-20IB0/22", "CORE-01IB1-A L16/U1/20"),
+    ]
+    assert [(device.name, device.kind) for device in drafted.devices if " " in device.name] == [
+        ("GPU0053 ibp11s0f0", "hca"),
+        ("GPU0053 ibp21s0f0", "hca"),
+        ("CORE-01IB1-A L16/U2", "switch"),
+        ("CORE-01IB1-A L16/U1", "switch"),
+    ]
+
+
+def test_a_broken_line_of_an_ndt_file_is_told():
+    _, problems = draft(NDT.replace("TOR-20IB0,Port 2, Data", "TOR-20IB0, Data").replace("Port 21", "Port abra"))
+    assert [line for line, _ in problems] == [3, 4]
+
+
 def test_the_list_of_the_example_fleet_is_its_cabling(fleet):
     designed = compile_topology(fleet.designs["compute"], fleet)
     lines = [f"{_cells(cable.a)},{_cells(cable.b)}\n" for cable in designed.cables]

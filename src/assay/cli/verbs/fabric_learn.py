@@ -108,7 +108,8 @@ def learn(
 
 def import_cabling_sheet(
     sheet: Annotated[
-        Path, argument("FILE", "CSV with the columns device,port,device,port, or a topology file (.topo); - is stdin.")
+        Path,
+        argument("FILE", "CSV with the columns device,port,device,port, a topology file (.topo), or NDT; - is stdin."),
     ],
     name: Annotated[str, option("--name NAME", "The name of the design.")] = "imported",
     dump: Annotated[Path | None, option("--from FILE", "A discovery that maps the names in the file to GUIDs.")] = None,

@@ -1,4 +1,4 @@
-"""Drafts a design from a list of cables: CSV with the columns `device,port,device,port`, or a topology file (`.topo`).
+"""Drafts a design from a list of cables: CSV (`device,port,device,port`, or NDT), or a topology file (`.topo`).
 
 A topology file is what ibdiagnet -w, UFM and NVIDIA's cable validation write:
 
@@ -8,8 +8,11 @@ system = type name { "CFG:" | option }                          at the start of 
 port   = port [ "-" width "x-" lane "G" ] "->" type name port  indented
 ```
 Types and options of systems are not read. Ports are `7`, `P7`, `17/1` (cage and port, two a cage), or an adapter with
-its port (`mlx5_3`, `mlx5_3/P1`). A cable that stands at both of its ends counts once.
-Source: ibutils 1.5.7, `ibdm-topo-file(1)`; NVIDIA ibdiagnet User Manual, Topology Comparison.
+its port (`mlx5_3`, `mlx5_3/P1`). A cable that stands at both of its ends counts once. NDT writes ports as `Port 7`,
+`NODE ibp11s0f0`, and `Blade 16_Port 2/20`: port 20 of the second chip on a director's line card 16, here `NAME L16/U2`.
+Its cables of another kind than `Data` are none of the fabric.
+Sources: UFM Enterprise user manual, NDT plugin; Mellanox/ufm_sdk_3.0, plugins/UFM_NDT_Plugin; ibutils 1.5.7,
+`ibdm-topo-file(1)`; NVIDIA ibdiagnet User Manual, Topology Comparison.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from assay.fabric.design.devices import list_adapter_names
 from assay.fabric.discovery import FabricDiscovery
@@ -32,6 +35,9 @@ from assay.model.fleet import Fleet
 from assay.model.specs.fabric.cable import DeviceKind
 
 COLUMNS = ["device", "port", "device", "port"]
+NDT_COLUMNS = ["startdevice", "startport", "enddevice", "endport", "linktype"]
+NDT_PORT = re.compile(r"Port (\d+)")
+NDT_BLADE = re.compile(r"Blade (\d+)_Port (\d+)/(\d+)")
 SYSTEM = re.compile(r"(\w[\w.+-]*)\s+(\S+)(?:\s+(?:CFG:|\S+=\S+))*")
 """A prompt, and other foreign text, is no system: it has other characters, or more words."""
 PORT = re.compile(r"\s+(\S+)\s+(?:-(\d+x)-([\d.]+)G-?>|-+>)\s+(\S+)\s+(\S+)\s+(\S+)\s*")
@@ -63,7 +69,7 @@ class CablingFile:
 
 def read_cabling_file(text: str) -> CablingFile:
     """Return the cables of a file, each once. Raises AssayError for CSV with other columns."""
-    file = CablingFile(is_cut=not text.endswith(("\n", "\r")))
+    file = CablingFile(is_cut=not text.endswith(("\n", "\r", ",Data", ", Data")))
     seen = set()
     for cable in _read_topology(text, file) if NAMED_PORTS.search(text) else _read_csv(text, file):
         if (cable.b, cable.a) not in seen:
@@ -93,7 +99,11 @@ def _read_topology(text: str, file: CablingFile) -> Iterator[NamedCable]:
 def _read_csv(text: str, file: CablingFile) -> Iterator[NamedCable]:
     rows = csv.reader(text.removeprefix("\ufeff").splitlines(), strict=True)
     try:
-        if [cell.strip().lower() for cell in next(rows, [])] != COLUMNS:
+        columns = [cell.strip().lower().removeprefix("#").removeprefix("fields:") for cell in next(rows, [])]
+        if columns == NDT_COLUMNS:
+            yield from _read_ndt(rows, file)
+            return
+        if columns != COLUMNS:
             fix = f"begin with the line `{','.join(COLUMNS)}`, and write `leaf-1,17/1,n001,mlx5_0`"
             raise AssayError("this is no list of cables", where="line 1", fix=fix)
         for row in rows:
@@ -104,6 +114,23 @@ def _read_csv(text: str, file: CablingFile) -> Iterator[NamedCable]:
                 file.problems.append((rows.line_num, "a line has a device and a port, twice"))
     except csv.Error as error:
         raise AssayError(f"this is no CSV: {error}", where=f"line {rows.line_num}", fix="save it as CSV") from None
+
+
+def _read_ndt(rows: Any, file: CablingFile) -> Iterator[NamedCable]:
+    for row in rows:
+        cells = [cell.strip() for cell in row]
+        if len(cells) == len(NDT_COLUMNS) and all(cells):
+            if cells[4].lower() == "data":
+                yield NamedCable(rows.line_num, _read_ndt_end(*cells[:2]), _read_ndt_end(*cells[2:4]))
+        elif any(cells):
+            file.problems.append((rows.line_num, "a line has a device and a port, twice, and the type of the link"))
+
+
+def _read_ndt_end(device: str, port: str) -> tuple[str, str]:
+    if blade := NDT_BLADE.fullmatch(port):
+        return f"{device} L{int(blade[1]):02}/U{int(blade[2])}", str(int(blade[3]))
+    numbered = NDT_PORT.fullmatch(port)
+    return device, numbered[1] if numbered else port.removeprefix(f"{device} ")
 
 
 class CablingDraft:
