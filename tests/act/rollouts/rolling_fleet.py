@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +26,7 @@ from assay.declare.loader import load_fleet
 from assay.declare.spec_values_read_by_checks import JudgingHashes
 from assay.fabric.design.node_cables import digest_node_cables
 from assay.ledger.store import Ledger
+from assay.model.entries.node_entries import MoveEntry
 from assay.model.evidence import EvidenceBasis
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import Outcome, SuiteRun
@@ -34,7 +36,15 @@ from assay.validate.runs.subjects import list_declared_outcomes
 from tests.act.quiet_site import Far, Hands
 from tests.support.signed_fleet import ROLLOUT_POLICY, SignedFleet
 
-POLICY = f"""{ROLLOUT_POLICY}
+ZAP = "zap: {summary: firmware, entry: [zap], pass_to: test, effect_failed_to: triage}"
+PROVED_ZAP = """zap:
+    summary: firmware
+    entry: [zap]
+    requires: [{phase: production, fresh_hours: 24}]
+    pass_to: test
+    fail_to: triage
+    effect_failed_to: triage"""
+POLICY = f"""{ROLLOUT_POLICY.replace(ZAP, PROVED_ZAP)}
 limits: {{pool_percent: 50, rack_concurrent: 2, reboots_per_hour: 9}}
 breaker: {{percent: 50, min_nodes: 3, window_minutes: 5, drift: [gpu.hot]}}
 """
@@ -55,6 +65,8 @@ class RollingFleet:
         self.git.write("inventory/pool.yml", f"pool-a:\n  hosts:\n{hosts}")
         self.ledger = Ledger.open(root / ".assay" / "ledger.sqlite")
         self.told: list[str] = []
+        self.versions = defaultdict(lambda: "1")
+        """The firmware that each node has: what was declared at its last zap. Where that differs, `gpu.hot` fails."""
         self.ledger.append(
             *(make_enrolled_entry(f"n{one}", "pool-a", "production", self.clock.at, f"S{one}") for one in range(1, 5))
         )
@@ -100,6 +112,11 @@ class RollingFleet:
         ident = f"move-{next(self.serial)}"
         self.ledger.append(LedgerEntry(ident, format_time(self.clock.at), "transition", node, body))
 
+    def order(self, node: str, to: str) -> None:
+        """Let a person order a node into a state, in the policy's way."""
+        ordered = MoveEntry(to, "ann", "as planted")
+        self.ledger.append(ordered.make_entry(f"move-{next(self.serial)}", format_time(self.clock.at), node))
+
     def add_node(self, number: int) -> None:
         """Add a node to the inventory, without a commit."""
         inventory = self.git.text("inventory/pool.yml")
@@ -138,16 +155,24 @@ class RollingFleet:
         for one in list_outstanding_effects(memory.context.policy, state):
             effect, at = derive_id(one.decision, one.action), format_time(self.clock.at)
             standing = zap if one.action == "zap" else "verified"
+            if (one.action, standing) == ("zap", "verified"):
+                self.versions[name] = self._declared
             about = {"effect": effect, "action": one.action, "decision": one.decision, "reason": "", "facts": {}}
             begun = LedgerEntry(effect, at, "effect.intent", name, about | {"before": {}, "params": {}})
             self.ledger.append(begun, LedgerEntry(derive_id(effect, standing), at, f"effect.{standing}", name, about))
+
+    @property
+    def _declared(self) -> str:
+        return self.git.text("specs/bundle.yaml").partition('version: "')[2].partition('"')[0]
 
     def _judge(self, memory: FleetSnapshotCache, name: str) -> None:
         fleet, at = memory.context.fleet, self.clock.at.isoformat()
         hashes, basis = JudgingHashes(fleet, digest_node_cables).of_node(name), EvidenceBasis(self.ledger.head())
         told = [
             Outcome(
-                check.id, str(subject), name, "pass", phases=tuple(check.phases), evidence_at=at, basis=basis,
+                check.id, str(subject), name,
+                "fail" if check.fault == "gpu.hot" and self.versions[name] != self._declared else "pass",
+                fault=check.fault, phases=tuple(check.phases), evidence_at=at, basis=basis,
                 judged_by=hashes.get(check.id, ""),
             )
             for check, subject in list_declared_outcomes(fleet, name, ["production"])
@@ -167,6 +192,10 @@ class RollingFleet:
 
     def states(self) -> dict[str, str]:
         return {name: state.state for name, state in FleetSnapshotCache(self.context()).node_states().items()}
+
+    def moves(self, node: str) -> list[str]:
+        """Return the states that a node came to."""
+        return [entry.body["to"] for entry in self.ledger.entries(node, kinds=["transition"])]
 
     def tickets(self, what: str) -> list[Mapping[str, Any]]:
         """Bring the tickets up to date; return all that were opened or closed."""

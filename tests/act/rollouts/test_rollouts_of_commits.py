@@ -155,7 +155,39 @@ def test_a_node_on_its_way_when_the_change_is_reverted_says_what_it_gets_and_get
     decided = [one.body for one in rolling.ledger.entries("n1", kinds=["decision"])]
     (left,) = (one for one in decided if one["from"] == "draining")
     assert left["because"][0]["text"] == f"rollout {rolling.rollout.id[:8]} asked for zap: bmc 2 → 1"
-    assert [one["to"] for one in decided if one["from"] != one["to"]] == ["draining", "zap", "test", "production"]
+    assert rolling.moves("n1") == ["draining", "zap", "test", "production"]
+
+
+@pytest.mark.parametrize("said", ["", "rollout.paused", "rollout.aborted"])
+@pytest.mark.parametrize(("turns", "reached", "way"), [(2, "zap", ["zap", "zap"]), (3, "test", ["zap", "test", "zap"])])
+def test_a_node_that_was_just_flashed_when_the_change_is_reverted_is_no_drift(rolling, turns, reached, way, said):
+    rolling.set_version("2")
+    for _ in range(turns):
+        rolling.turn()
+    assert (rolling.states()["n1"], rolling.versions["n1"]) == (reached, "2")
+    if said:
+        rolling.say(said)
+    rolling.git.git("revert", "--no-edit", "HEAD")
+    finish(rolling, turns=8)
+    if said == "rollout.paused":
+        rolling.say("rollout.resumed")
+        rolling.turn()
+    assert rolling.rollout.end_reason == "1 of 1 node proven"
+    assert rolling.moves("n1") == ["draining", *way, "test", "production"], "nothing accused the node"
+    assert set(rolling.versions.values()) == {"1"}
+    assert rolling.tickets("opened") == [] or said, "only what a person paused or ended asks for somebody"
+
+
+def test_a_node_on_its_way_by_hand_gets_a_merge_before_checks_compare_it(rolling):
+    rolling.order("n1", "zap")
+    for _ in range(2):
+        rolling.turn()
+    assert (rolling.states()["n1"], rolling.history.rollouts) == ("zap", {})
+    rolling.set_version("2")
+    finish(rolling)
+    assert rolling.rollout.end_reason == "4 of 4 nodes proven"
+    assert rolling.moves("n1") == ["draining", "zap", "zap", "test", "production"]
+    assert set(rolling.versions.values()) == {"2"}
 
 
 def test_a_person_who_has_the_failed_node_in_hand_is_not_disturbed_by_a_revert(rolling):

@@ -172,14 +172,15 @@ def make_result_entry(
 def verify_safely(context: ActionContext, action: ActionModule, intent: EffectIntent) -> EffectVerification:
     """Return the action's verification. One that raises is "cannot tell", with the error as its reason.
 
-    It waits while another controller works with a newer commit: this one would verify what the earlier one declares.
+    It waits where a newer commit was adopted by the end of the reading: what was read is what the earlier one declares.
     """
+    try:
+        verification = action.verify(context, intent)
+    except Exception as error:  # whatever it is, it is no proof
+        verification = EffectVerification(None, describe_error(error))
     if commit := find_newer_commit(context, intent):
         return EffectVerification(None, describe_wait(commit), is_waiting=True)
-    try:
-        return action.verify(context, intent)
-    except Exception as error:  # whatever it is, it is no proof
-        return EffectVerification(None, describe_error(error))
+    return verification
 
 
 def add_error(verification: EffectVerification, error: str) -> EffectVerification:

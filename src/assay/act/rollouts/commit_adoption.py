@@ -31,6 +31,7 @@ from assay.decide.plan.review import (
 )
 from assay.decide.plan.rollout_nodes import ServiceExit, find_service_exits
 from assay.decide.rollouts.decide_rollouts import RULE_NAMES, make_order_entry, shorten_id, withdraw_orders
+from assay.decide.rollouts.node_progress import is_brought
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory, RolloutMember
 from assay.decide.state.node_state import NodeState
 from assay.declare.repository import signed_commits
@@ -319,17 +320,27 @@ def _make_rollout_entries(
     started = RolloutStartedEntry(rollout, last, context.fleet.commit, groups, review.digest)
     start = started.make_entry(derive_id(started.kind, rollout), context.now)
     pause = _make_pause(context, active, rollout, review)
-    return [start, *end, *pause, *_replace_orders(rollout, groups, states, stamp)]  # the start reads the other's orders
+    orders = _replace_orders(context.policy, rollout, groups, states, stamp)
+    return [start, *end, *pause, *orders]  # the start reads the other's orders
 
 
 def _replace_orders(
-    rollout: str, groups: tuple[RolloutGroup, ...], states: Mapping[str, NodeState], stamp: str
+    policy: LifecyclePolicy,
+    rollout: str,
+    groups: tuple[RolloutGroup, ...],
+    states: Mapping[str, NodeState],
+    stamp: str,
 ) -> Iterator[LedgerEntry]:
-    """Yield new orders to nodes that are on their way for an earlier change: there they get, and say, the newest."""
+    """Yield new orders to nodes that are on their way for an earlier change: there they get, and say, the newest.
+
+    A node that has just got what an earlier commit declares is ordered to get the newest, before checks compare it.
+    """
     for group in groups:
-        for name in group.nodes if group.earlier == "replaced" else ():
-            order = states[name].move_request
-            if order and order.rollout and order.to == group.to:
+        for name in group.nodes:
+            state = states.get(name)
+            order = state.move_request if state else None
+            is_replaced = group.earlier == "replaced" and order and order.rollout and order.to == group.to
+            if is_replaced or (state and not order and is_brought(policy, state, group.to)):
                 yield make_order_entry(rollout, name, group.to, group.reason, stamp)
 
 

@@ -22,7 +22,13 @@ from assay.decide.moves.manual_moves import (
     propose_manual_move,
     propose_pending_changes,
 )
-from assay.decide.moves.proposals import Proposal, find_foreign_hold, grant_proposal, refuse_proposal
+from assay.decide.moves.proposals import (
+    Proposal,
+    find_foreign_hold,
+    grant_proposal,
+    list_arrival_actions,
+    refuse_proposal,
+)
 from assay.decide.moves.proposed_exits import propose_transitions
 from assay.decide.moves.remedy_ladder import propose_flapping_escalation
 from assay.decide.moves.replacements import PoolPlaces, PoolStanding, Swap, find_swaps, judge_pools, propose_replacement
@@ -44,7 +50,7 @@ def find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Prop
         return DecisionCause("profile", profile.name, f"profile {profile.name}: faults are tracked, not acted on")
     if cause := find_foreign_hold(snapshot, view, proposal):
         return cause
-    needed = set(snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else [])
+    needed = set(list_arrival_actions(snapshot, view, proposal))
     if proposal.timing == "pending":
         needed |= set(snapshot.policy.actions_while_pending(proposal.rule_name))
     if missing := sorted(needed - set(profile.actions)):

@@ -74,11 +74,15 @@ def is_order_stopped(policy: LifecyclePolicy, node_state: NodeState, running: Co
 
 
 def propose_manual_move(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield the next step of a requested move. It waits until the node is idle, unless the request says `now`."""
+    """Yield the next step of a requested move. It waits until the node is idle, unless the request says `now`.
+
+    A rollout may order a node into the state where it is: it begins there anew, and gets what is declared now.
+    """
     request, node_state = view.node_state.move_request, view.node_state
-    if request is None or request.to == node_state.state:
+    if request is None:
         return
-    step = find_next_step(snapshot.policy, node_state.state, request.to)
+    is_there = request.to == node_state.state
+    step = request.to if is_there else find_next_step(snapshot.policy, node_state.state, request.to)
     if is_order_stopped(snapshot.policy, node_state, snapshot.running_rollouts):
         return
     kind, rule = ("rollout", ROLLOUT_RULE) if request.rollout else ("person", PERSON_RULE)

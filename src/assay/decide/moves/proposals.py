@@ -118,6 +118,12 @@ def list_disturbing_actions(actions: Collection[str]) -> list[str]:
     return [action for action in actions if action in DISTURBING_ACTIONS]
 
 
+def list_arrival_actions(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> list[str]:
+    """Return what is done where a proposal sends the node; a move into the state where it is does all anew."""
+    is_move = proposal.timing == "immediate" or proposal.to != view.node_state.state
+    return snapshot.policy.states[proposal.to].entry if is_move else []
+
+
 def is_ordered_stay(node_state: NodeState) -> bool:
     """Whether a person ordered the node into its present state."""
     return any(move.is_order for move in node_state.transitions[-1:])
@@ -125,8 +131,7 @@ def is_ordered_stay(node_state: NodeState) -> bool:
 
 def find_foreign_hold(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> DecisionCause | None:
     """Return why a move waits for those who closed the node, None if it need not. It is told again by the policy."""
-    entry = snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else []
-    actions = list_disturbing_actions(entry)
+    actions = list_disturbing_actions(list_arrival_actions(snapshot, view, proposal))
     reason = find_respected_cordon(snapshot.policy, view.foreign_cordon)
     if not reason or not actions or proposal.timing == "pending" or proposal.rule_name == PERSON_RULE:
         return None

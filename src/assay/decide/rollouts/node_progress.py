@@ -185,6 +185,16 @@ def _shows_drift(policy: LifecyclePolicy, view: NodeSnapshot, target: str, outco
     return is_declared and outcome.fault in policy.breaker.drift and not phases.isdisjoint(outcome.phases)
 
 
+def is_brought(policy: LifecyclePolicy, node_state: NodeState, to: str) -> bool:
+    """Whether a node out of service has just got what state `to` brings: it is there yet, or in the next state."""
+    target, last = policy.states.get(to), node_state.transitions[-1:]
+    if target is None or policy.is_in_service(node_state.state):
+        return False
+    if node_state.state == to:
+        return any(repair.kind in target.entry and repair.seq > node_state.stay_seq for repair in node_state.repairs)
+    return node_state.state == target.pass_to and any(move.origin == to for move in last)
+
+
 def _is_repaired(policy: LifecyclePolicy, rollout: Rollout, member: RolloutMember, node_state: NodeState) -> bool:
     """Whether what the node's target state does was verified on it, since its order or else since the rollout began."""
     target = policy.states.get(member.to)

@@ -354,10 +354,11 @@ def _apply_cleared_breaker(state: NodeState, entry: LedgerEntry) -> NodeState:
 
 
 def _apply_move_request(state: NodeState, entry: LedgerEntry) -> NodeState:
-    """Remember the state that a person wants, unless the node is there."""
+    """Remember the state that a person wants, unless the node is there; a rollout may want it anew."""
     move = MoveEntry.read(entry)
     words = (move.to, move.who, move.reason, format_time(entry.at), bool(move.now), move.rollout, move.within_hours)
-    return change_state(state, move_request=MoveRequest(entry.id, *words) if move.to != state.state else None)
+    is_wanted = bool(move.rollout) or move.to != state.state
+    return change_state(state, move_request=MoveRequest(entry.id, *words) if is_wanted else None)
 
 
 def _apply_seen_parts(state: NodeState, entry: LedgerEntry) -> NodeState:

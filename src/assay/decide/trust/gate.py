@@ -14,7 +14,7 @@ from typing import Literal
 
 from assay.decide.faults.identity import find_identity_obstacle
 from assay.decide.moves.cordons import RECORDON_REMEDY
-from assay.decide.moves.proposals import Proposal, refuse_proposal
+from assay.decide.moves.proposals import Proposal, list_arrival_actions, refuse_proposal
 from assay.decide.rollouts.decide_rollouts import RULE_NAMES
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
@@ -111,7 +111,7 @@ def is_in_time(at: str, within_hours: float, now: datetime) -> bool:
 def _list_actions(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> tuple[str, ...]:
     if proposal.timing == "record":
         return RECORD_ACTIONS.get(proposal.remedy, ())
-    entry = snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else []
+    entry = list_arrival_actions(snapshot, view, proposal)
     waiting = snapshot.policy.actions_while_pending(proposal.rule_name) if proposal.timing == "pending" else []
     return tuple(action for action in dict.fromkeys([*waiting, *entry]) if action not in PAPERWORK)
 
