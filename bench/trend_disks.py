@@ -24,7 +24,14 @@ from bench.trends import LEAST_LEAD, ask_world
 
 FILE = "ASSAY_BENCH_DISKS"
 COUNTERS = ("smart_5", "smart_187", "smart_197", "smart_198")
-MODELS = (("ST3000DM001", 16024, 350, 1), ("ST4000DM000", 16600, 350, 6), ("HDS722020ALA330", 16300, 600, 2))
+MODELS = (
+    ("ST3000DM001", 16024, 350, 1),
+    ("ST4000DM000", 16600, 350, 6),
+    ("HDS722020ALA330", 16300, 600, 2),
+    ("ST31500541AS", 15830, 600, 1),
+    ("ST31500341AS", 15830, 600, 1),
+    ("WD30EFRX", 16180, 800, 1),
+)
 """The model, the first day (since 1970) and how many, and which share of the disks: each, every sixth, every second."""
 FIRST_DAY, EVERY, HORIZON = 110, 14, 30
 _ROWS = """
@@ -101,7 +108,7 @@ def score_by_rules(world: World) -> dict[str, Scores]:
 def match_false(world: World, scores: Scores, days: Sequence[int], false: int) -> Judgement:
     """Return the judgement at the lowest threshold with at most so many false warnings."""
     known = scores[:, :, list(days)]
-    ladder = np.unique(known[np.isfinite(known) & (known > 0)])
+    ladder = np.append(np.unique(known[np.isfinite(known) & (known > 0)]), np.inf)
     low, high = 0, len(ladder) - 1
     while low < high:
         middle = (low + high) // 2

@@ -79,9 +79,9 @@ def ask_world(world: World, folder: Path, days: Sequence[int]) -> AskedWorld:
         as_of = START + timedelta(days=day, hours=1)
         with open_tables(files, as_of) as database:
             answer = find_trends(database, as_of, recognise_counters=True)
-        warnings = [one for one in answer.warnings if one.score.name in world.names]
-        named[day] = [(int(one.score.node[1:]), world.names.index(one.score.name)) for one in warnings]
-        said = list(zip(named[day], warnings, strict=True))
+        known = {name: at for at, name in enumerate(world.names)}  # lost readings are no measurement of the world
+        named[day] = [(int(one.score.node[1:]), known.get(one.score.name, -1)) for one in answer.warnings]
+        said = list(zip(named[day], answer.warnings, strict=True))
         groups = [one.group for series, one in said if series in warmed]
         if len(groups) >= RACK_NODES // 4:
             grouped += [group.startswith(f"rack r{world.warm_rack}:") for group in groups]

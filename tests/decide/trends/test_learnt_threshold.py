@@ -47,9 +47,8 @@ def test_where_the_budget_is_less_than_one_alarm_the_fifth_tells_how_often_they_
     assert learn(9, 8, 7, 6, 5, 4.5, nodes=40)[0] == pytest.approx(5 + np.log10(5 / (0.1 * 0.04 * 84)))
 
 
-@pytest.mark.parametrize(("scores", "threshold"), [((3.0,) * 20, 4.3), ((90.0,) * 20, 12.0)])
-def test_it_stays_within_bounds(scores: tuple[float, ...], threshold: float) -> None:
-    assert learn(*scores) == (threshold, True)
+def test_it_is_never_so_low_that_a_usual_tail_would_cost_the_budget() -> None:
+    assert learn(*[3.0] * 20) == (4.3, True)
 
 
 def test_a_short_history_teaches_nothing() -> None:

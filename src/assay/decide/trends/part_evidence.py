@@ -8,7 +8,7 @@ past weeks reached, so a measurement with a heavy tail takes nothing from the ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,7 +89,7 @@ def is_counter(grid: Grid, is_limited: bool) -> bool:
     rises, falls = int((grid.values > before).sum()), int((grid.values < before).sum())
     known = grid.values[np.isfinite(grid.values)]
     is_rare = len(known) > 0 and np.median(known) == 0 and known.min() == 0 and bool((known % 1 == 0).all())
-    is_growing = rises >= LEAST_RISES and (rises >= RISES_PER_FALL * falls or is_rare)
+    is_growing = (rises >= LEAST_RISES and rises >= RISES_PER_FALL * falls) or (is_rare and rises > 0)
     return is_growing and (falls > 0 or not is_limited)
 
 
@@ -247,11 +247,14 @@ def learn_tail(past: Floats) -> Tail:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence of each part, the statistic that gave most, and its scores. `today`: of all; `past`: by day."""
+    """The evidence of each part, and the statistic that gave most. `today`: of all; `past`: by day.
+
+    `scores`: of today, then of each past day.
+    """
 
     today: Floats
     told_by: list[Statistic]
-    scores: Mapping[Statistic, Floats]
+    scores: Sequence[Scores]
     past: Floats
     past_told_by: list[list[Statistic]]
 
@@ -285,10 +288,17 @@ def find_evidence(
     return Evidence(
         np.max(of_today, axis=0),
         [names[at] for at in strongest],
-        today,
+        [today, *past],
         np.max(of_past, axis=0),
         [[names[at] for at in row] for row in past_strongest],
     )
+
+
+def rank_scores(scores: Floats, healthy: NDArray[np.bool_]) -> Floats:
+    """Return the evidence of scores above 0 by their rank among those of healthy parts on past days. Day 0 is today."""
+    known = np.sort(scores[1:, healthy], axis=None)
+    as_high = len(known) - np.searchsorted(known, scores)
+    return np.where(scores > 0, np.log10(max(len(known), 1) / np.maximum(as_high, 1)), 0.0)
 
 
 def _find_suspects(name: Statistic, scores: Floats) -> NDArray[np.bool_]:

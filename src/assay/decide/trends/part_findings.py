@@ -1,6 +1,7 @@
 """Which parts get worse: the evidence of all measurements of a part, against what healthy parts of past weeks reached.
 
-A part's evidence is its strongest one, and what its other measurements have beyond what `ADDS` says.
+A part's evidence is its strongest one, what its other measurements have beyond what `ADDS` says, and how rare the sums
+of the logarithms of all its counters are: of their growth in two weeks, and of what they count.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from assay.decide.trends.part_evidence import (
     find_middle,
     is_counter,
     make_course,
+    rank_scores,
 )
 from assay.decide.trends.warning_record import BEYOND_DAYS, Part, PastWarning, find_crossing
 from assay.model.specs.trend_rules import ChangeDetector
@@ -44,13 +46,16 @@ from assay.model.specs.trend_rules import ChangeDetector
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-USUAL_THRESHOLD, LEAST_THRESHOLD, MOST_THRESHOLD = 4.3, 4.3, 12.0
-"""4.3: eight deviations by the usual tail. It holds while the history is too short to tell."""
+LEAST_THRESHOLD = 4.3
+"""Eight deviations by the usual tail. It holds while the history is too short to tell."""
 LEAST_WEEKS, BLOCK_WEEKS, LEAST_RANK = 3, 4, 4
 """An alarm lasts about four weeks. The fifth alarm of the past, and not the first, tells how often they come."""
-KEPT, ADDS = 2.5, (2.5, 1.5)
+ADDS = 2.5, 1.5
 """Beyond 2.5, evidence of a gauge adds to that of another measurement, and beyond 1.5 that of a counter: one healthy
 part in 316, and in 32, has as much by chance, but gauges of one part often rise together."""
+SUMMED: tuple[Statistic, ...] = ("fortnight", "total")
+LEAST_SUMMED = 2
+"""A part with so many counters has a sum of them."""
 NEVER = 1_000_000
 _HELD = """
 SELECT p.place, serial, rack, position, pdu, switch, batch, sku, firmware, driver
@@ -120,15 +125,25 @@ class PartSearch:
         failed_on = np.array([min(self.failed.get(part, [NEVER])) for part in parts.names])
         failed = failed_on < NEVER
         sums = np.zeros((1 + len(self.weeks), 3, size))  # of today, and of each past week
+        logs, counters = np.zeros((len(SUMMED), *sums[:, 0].shape)), np.zeros(size, int)
         counts, judged_parts = Counter[str](), np.zeros(size, bool)
         for measured in every:
             course, evidence = self._judge(measured, failed)
             self._count(measured, evidence, counts, judged_parts)
+            counters[measured.rows] += course[0].is_counter
             for day, strength in enumerate((evidence.today, *evidence.past)):
                 rows = measured.rows[measured.is_drawn] if day else measured.rows
                 add_evidence(sums[day], rows, strength, ADDS[course[0].is_counter])
+                if course[0].is_counter:
+                    logs[:, day, rows] += [np.nan_to_num(evidence.scores[day][name]) for name in SUMMED]
             self._keep(measured, course, evidence, parts, held)
         total = sums[:, 1] + sums[:, 2]
+        if len(self.weeks) >= LEAST_WEEKS:
+            summed = np.where(counters >= LEAST_SUMMED, logs, 0.0)
+            total += sum(rank_scores(of_all, parts.drawn & ~failed) for of_all in summed)
+        for day, values in zip((self.today, *self.weeks), total, strict=True):  # what has just failed is known
+            just = [any(day - RECENT_DAYS < at <= day for at in self.failed.get(part, ())) for part in parts.names]
+            values[just] = 0.0
         today, past = total[0], total[1:]
         racks = [held[place][1][0] if place in held else "" for place in range(size)]
         drawn_nodes = len({int(node) for node in parts.node_of[parts.drawn]})
@@ -179,7 +194,7 @@ class PartSearch:
 
     def _count(self, measured: Measured, evidence: Evidence, counts: Counter[str], judged: NDArray[np.bool_]) -> None:
         """Count the series by whether they could be judged."""
-        judged_now = np.isfinite(np.array([*evidence.scores.values()])).any(axis=0)
+        judged_now = np.isfinite(np.array([*evidence.scores[0].values()])).any(axis=0)
         judged[measured.rows[judged_now]] = True
         if measured.name == LOST_READINGS:
             return
@@ -209,21 +224,22 @@ class PartSearch:
         """Keep what has some evidence, today or in a past week."""
         recent, past = courses
         drawn = np.flatnonzero(measured.is_drawn)
-        rows = np.flatnonzero(evidence.today >= KEPT)
+        kept = ADDS[recent.is_counter]
+        rows = np.flatnonzero(evidence.today >= kept)
         statistics = [evidence.told_by[row] for row in rows]
         for score, place in _describe(
             measured, recent, (self.today, rows, rows), statistics, evidence.today[rows], parts, held
         ):
-            z = float(evidence.scores[score.statistic][np.searchsorted(measured.rows, place)])
+            z = float(evidence.scores[0][score.statistic][np.searchsorted(measured.rows, place)])
             self.candidates.append(_Candidate(place, self.today, score._replace(z=z)))
         if len(rows):
-            judged = measured.rows[np.isfinite(np.array([*evidence.scores.values()])).any(axis=0)]
+            judged = measured.rows[np.isfinite(np.array([*evidence.scores[0].values()])).any(axis=0)]
             for at in range(len(SHARED_TRAITS)):
                 self.members[measured.name, at] = Counter(
                     held[int(row)][1][at] if int(row) in held else "" for row in judged
                 )
         for number, week in enumerate(self.weeks):
-            high = np.flatnonzero(evidence.past[number] >= KEPT)
+            high = np.flatnonzero(evidence.past[number] >= kept)
             statistics = [evidence.past_told_by[number][row] for row in high]
             strength = evidence.past[number][high]
             for row, (score, place) in zip(
@@ -265,7 +281,7 @@ class PartSearch:
     def _learn(self, past: Floats, racks: Sequence[str], nodes: int) -> tuple[float, bool]:
         """Return the evidence above which false ones of the `past` cost the budget, and whether history told it."""
         if len(self.weeks) < LEAST_WEEKS:
-            return USUAL_THRESHOLD, False
+            return LEAST_THRESHOLD, False
         expected = self.settings.alarms_per_1000_node_days * nodes / 1000 * 7 * len(self.weeks)
         alarms: list[float] = []
         for start in range(0, len(self.weeks), BLOCK_WEEKS):
@@ -278,7 +294,7 @@ class PartSearch:
         alarms.sort(reverse=True)
         rank = max(int(expected), LEAST_RANK)
         learned = alarms[rank] + max(0.0, float(np.log10((rank + 1) / expected))) if rank < len(alarms) else 0.0
-        return float(np.clip(learned, LEAST_THRESHOLD, MOST_THRESHOLD)), True
+        return max(learned, LEAST_THRESHOLD), True
 
     def _name(self, evidence: Floats, threshold: float, day: int) -> list[_Candidate]:
         """Return the series of the parts that are named as of a day: the strongest of each, and others as strong."""
