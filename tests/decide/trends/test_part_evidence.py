@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.decide.trends.days import OWN_FROM, OWN_TO, list_compared_days
 from assay.decide.trends.measured_days import Grid
-from assay.decide.trends.part_evidence import Tail, find_middle, learn_tail, measure_growth
+from assay.decide.trends.part_evidence import Tail, find_middle, learn_tail, measure_growth, rank_scores
 from assay.decide.trends.part_findings import ADDS, add_evidence
 
 NAN = float("nan")
@@ -104,3 +104,13 @@ def test_other_measurements_add_what_a_gauge_has_beyond_more_than_a_counter(
         for strength, adds in order:
             add_evidence(sums, np.array([1]), np.array([strength]), adds)
         assert (sums[1] + sums[2]).tolist() == pytest.approx([0.0, sum_of_all])
+
+
+def test_a_sum_of_counters_counts_by_its_rank_among_healthy_parts_of_past_weeks() -> None:
+    past = np.zeros((10, 101))
+    past[:, :10] = 1.0
+    past[:, 100] = 9.0  # it failed: it teaches nothing
+    today = np.array([*[0.0] * 98, 0.5, 2.0, 9.0])
+    evidence = rank_scores(np.vstack([today, past]), np.arange(101) < 100)[0]
+    assert evidence[:98].max() == 0.0, "no sum, no evidence"
+    assert evidence[98:].tolist() == pytest.approx([1.0, 3.0, 3.0]), "100 of 1,000 reached 0.5, and none more than 1"

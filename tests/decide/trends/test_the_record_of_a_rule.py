@@ -88,10 +88,16 @@ def test_a_lost_stage_holds_until_the_rule_is_changed() -> None:
 @pytest.mark.parametrize(
     ("p", "answer"),
     [
-        (None, "test it next, while it is idle: the chance is not known yet, and 4% is enough; in vain it costs 0.33 "),
-        (0.02, "only watch it: 2% is less than the 4% that a test needs"),
-        (0.5, "test it next, while it is idle: 50%, and 4% is enough; in vain it costs 0.33 node-hours, a failure 8"),
-        (0.9, "drain it after its job: 90%, and 76% is enough; in vain it costs 26 node-hours, a failure 8"),
+        (
+            None,
+            "test it next, while it is idle: how many such warnings are right is not known yet, and it pays from",
+        ),
+        (0.02, "only watch it: 2% of such warnings are right, and a test pays from 4% on"),
+        (
+            0.5,
+            "test it next, while it is idle: 50% of such warnings are right, and it pays from 4% on (in vain it costs",
+        ),
+        (0.9, "drain it after its job: 90% of such warnings are right, and it pays from 76% on (in vain it costs 26"),
     ],
 )
 def test_the_costliest_act_that_pays_is_the_answer(p: float | None, answer: str) -> None:
@@ -159,6 +165,17 @@ def open_all(
 
 def name_stages(opened: OpenedWarnings) -> list[tuple[str, str, TrendStage]]:
     return [(node, one.rule, one.stage) for node, one in opened.warnings]
+
+
+def test_a_limit_that_is_years_away_is_not_forecast() -> None:
+    assert "at this rate it reaches 85 in 42 d" in find(1, earlier=65.0).because
+    assert "reaches" not in find(1, earlier=69.9).because
+
+
+def test_lost_readings_are_told_as_a_share() -> None:
+    lost = find(1, name="readings")
+    lost = replace(lost, score=lost.score._replace(own=1.0, recent=0.2, peers_change=0.0))
+    assert lost.because == "it gives 20% of its usual measurements, before it gave 100%; 39 peers give 100%"
 
 
 def test_each_part_and_rule_has_one_warning() -> None:

@@ -476,6 +476,7 @@ def test_a_moment_that_is_none_is_said(fleet: PlantedFleet) -> None:
         (3, None, "0 were silent in the last days, [1-9][0-9]* are too new"),
         (20, 200, "[1-9][0-9]* were silent"),
         (20, -500, "no measurements before"),
+        (20, 900, "none of 274 days"),
     ],
 )
 def test_where_nothing_could_be_compared_is_no_all_clear(

@@ -122,7 +122,7 @@ def trends(
     lines = [*format_trends(report.answer, report.advised), *format_records(report.judged_records)]
     if refused.count:
         lines += [
-            f"{refused.count} rows were refused, as they cannot be right:",
+            f"Refused: {format_count(refused.count, 'row')} that cannot be right:",
             *(f"  {line}" for line in refused.lines),
         ]
     print_answer(report.make_answer(), form, lines)
@@ -156,8 +156,8 @@ def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Ite
                 yield f"  {advice.rule}: {advice.payoff}"
         if group:
             yield f"  {some[0].rule}: {some[0].payoff}"
-    basis = "of the fleet's own history" if answer.is_learned else "by default, as the history is short"
-    yield f"A part is named above evidence {answer.threshold:.1f}, {basis}"
+    basis = "by the fleet's own history" if answer.is_learned else "by default, as the history is short"
+    yield f"A part is named above evidence {answer.threshold:.1f}, {basis}; evidence 4 is one healthy part in 10,000"
     yield answer.make_rule().because
 
 

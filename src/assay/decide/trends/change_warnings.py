@@ -13,6 +13,10 @@ Statistic = Literal["change", "creep", "level", "rate", "fortnight", "total"]
 """What told it: the first three are of gauges, the others of counters."""
 OF_A_DAY = "/d"
 """Ends the unit of a growth."""
+LOST_READINGS = "readings"
+"""The measurement that says which share of its usual measurements a part gave."""
+MOST_DAYS = 365
+"""A straight line says nothing of a limit that is farther away."""
 
 
 class ChangeScore(NamedTuple):
@@ -59,11 +63,12 @@ class ChangeScore(NamedTuple):
 
     @property
     def days_left(self) -> float | None:
-        """Days until the limit at the rate of the last two weeks; None without one, beyond it, or if it goes away."""
+        """Days until the limit at the rate of the last two weeks; None without one, beyond it, or if it is far away."""
         if self.limit is None or self.earlier is None or self.is_beyond:
             return None
         rate = (self.recent - self.earlier) / RATE_DAYS
-        return (self.limit - self.recent) / rate if rate and (self.limit - self.recent) / rate >= 0 else None
+        days = (self.limit - self.recent) / rate if rate else MOST_DAYS + 1
+        return days if 0 <= days <= MOST_DAYS else None
 
 
 class SeriesCount(NamedTuple):
@@ -100,7 +105,10 @@ class ChangeWarning:
     def because(self) -> str:
         """Return the reason, in a sentence."""
         score, peers = self.score, self.score.peers - 1
-        own, recent = _format(score.own), f"{_format(score.recent)} {score.unit}".rstrip()
+        own, recent = _format(score.own), f"{_format(score.recent)} {score.unit.removeprefix('count')}".rstrip()
+        if score.name == LOST_READINGS:
+            others = f"{peers} peers give {score.own + score.peers_change:.0%}"
+            return f"it gives {score.recent:.0%} of its usual measurements, before it gave {score.own:.0%}; {others}"
         if score.statistic in ("level", "total"):
             return f"{score.name} stands at {recent}, while {peers} peers stand at {own}{self._tell_days()}"
         time = "within most of a year" if score.statistic == "creep" else "within two months"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.decide.trends.change_warnings import LOST_READINGS
 from assay.decide.trends.days import HISTORY_DAYS, LOOK_BACK_WEEKS, list_compared_days, make_dates, quote_text
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ DRAWS_BITS = 20
 VALUES_IN_MEMORY = 100_000
 """The days of a fleet with more values on each are folded into a file, which lasts as long as the question."""
 VALUES_AT_ONCE = 3_000_000
-LOST_READINGS = "readings"
 _SIZE = """
 SELECT count(DISTINCT node), count(*) / greatest(1, count(DISTINCT day)) FROM measurements
 WHERE list_contains($dates, date)
@@ -191,7 +191,7 @@ def _list_measured(
         yield _make_measured(parts, (name, unit), rows, values, (recent, measured), known)
     rows = np.arange(len(parts.names), dtype=np.int32)
     none = np.full((len(rows), 2), np.nan)
-    none[:, 0] = 0.0  # fewer is worse
+    none[:, 0] = -np.inf  # fewer is worse
     yield _make_measured(parts, (LOST_READINGS, ""), rows, _count_readings(parts, counts), (recent, measured), none)
 
 

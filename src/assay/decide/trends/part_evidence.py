@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.decide.trends.change_warnings import Statistic
+from assay.decide.trends.change_warnings import LOST_READINGS, Statistic
 from assay.decide.trends.days import (
     LEAST_OWN,
     LEAST_RECENT,
@@ -25,7 +25,7 @@ from assay.decide.trends.days import (
     OWN_TO,
     RECENT_DAYS,
 )
-from assay.decide.trends.measured_days import LOST_READINGS, Floats, Grid
+from assay.decide.trends.measured_days import Floats, Grid
 from assay.model.peer_statistics import find_spread
 
 Scores = dict[Statistic, Floats]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.decide.trends.change_warnings import OF_A_DAY, ChangeScore, SeriesCount, Statistic
+from assay.decide.trends.change_warnings import LOST_READINGS, OF_A_DAY, ChangeScore, SeriesCount, Statistic
 from assay.decide.trends.days import (
     HORIZON_DAYS,
     LEAST_OWN,
@@ -29,7 +29,7 @@ from assay.decide.trends.days import (
     RECENT_DAYS,
 )
 from assay.decide.trends.fleet_tables import SHARED_TRAITS
-from assay.decide.trends.measured_days import LOST_READINGS, Floats, Measured, Parts, read_measured
+from assay.decide.trends.measured_days import Floats, Measured, Parts, read_measured
 from assay.decide.trends.part_evidence import (
     GAUGES,
     Course,

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.decide.trends.change_warnings import ChangeWarning, SeriesCount
-from assay.decide.trends.days import DAY_S, HORIZON_DAYS, LOOK_BACK_WEEKS, list_weeks
+from assay.decide.trends.days import DAY_S, HISTORY_DAYS, HORIZON_DAYS, LOOK_BACK_WEEKS, list_weeks
 from assay.decide.trends.fleet_tables import make_intervals
 from assay.decide.trends.measurement_tables import RefusedRows
 from assay.decide.trends.shared_groups import name_shared_groups
@@ -25,6 +25,7 @@ from assay.decide.trends.warnings import AdvisedWarning
 from assay.model.errors import AssayError
 from assay.model.facts import extend, to_json
 from assay.model.specs.trend_rules import ChangeDetector
+from assay.model.text.lists import format_count
 from assay.model.timestamps import format_time
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ class TrendAnswer:
         record, budget = self.record, self.settings.alarms_per_1000_node_days
         if self.false_rate is None or not self.is_learned:
             return f"The past is too short to tell how often this is right, and whether {budget:g} false alarms suffice"
-        named = f"In {LOOK_BACK_WEEKS} weeks before, {record.right + record.wrong} warnings ended, {record.right} right"
+        ended = format_count(record.judged, "warning")
+        named = f"In {LOOK_BACK_WEEKS} weeks before, {ended} ended, {record.right} right"
         if record.precision_interval:
             low, high = record.precision_interval
             named += f" (precision {record.precision:.2f}, {low:.2f} to {high:.2f})"
@@ -111,8 +113,9 @@ def find_trends(
     chosen = settings or ChangeDetector()
     today = int(as_of.timestamp() // DAY_S)
     first, last = database.execute("SELECT min(day), max(day) FROM history_days").fetchall()[0]
-    if first is None:
-        raise AssayError(f"there are no measurements before {format_time(as_of)}", fix="name another file, or --as-of")
+    if first is None or today - last > HISTORY_DAYS:
+        absence = f"there are no measurements before {format_time(as_of)}, or none of {HISTORY_DAYS} days"
+        raise AssayError(absence, fix="name another file, or --as-of")
     weeks = list_weeks(today, first)
     make_intervals(database)
     failed = list_failure_days(database)

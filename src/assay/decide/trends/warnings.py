@@ -117,10 +117,10 @@ def describe_payoff(rules: TrendRules, p: float | None) -> str:
     test = next(iter(costs))
     pays = test if p is None else next((act for act in reversed(costs) if p >= needed[act]), "")
     if not pays:
-        return f"only watch it: {p:.0%} is less than the {needed[test]:.0%} that a test needs"
-    chance = "the chance is not known yet" if p is None else f"{p:.0%}"
-    hours = f"{costs[pays].node_hours:g} node-hours, a failure {rules.costs.failure.node_hours:g}"
-    return f"{pays}: {chance}, and {needed[pays]:.0%} is enough; in vain it costs {hours}"
+        return f"only watch it: {p:.0%} of such warnings are right, and a test pays from {needed[test]:.0%} on"
+    chance = "how many such warnings are right is not known yet" if p is None else f"{p:.0%} of such warnings are right"
+    hours = f"in vain it costs {costs[pays].node_hours:g} node-hours, a failure {rules.costs.failure.node_hours:g}"
+    return f"{pays}: {chance}, and it pays from {needed[pays]:.0%} on ({hours})"
 
 
 QUIET = timedelta(days=30)
