@@ -73,10 +73,33 @@ def ask(
 
 
 def test_each_step_that_the_suite_calls_is_there(steps: ModuleType) -> None:
-    bound = yaml.safe_load((FOLDER / "breakfix.yaml").read_text())
+    bound = [
+        step
+        for path in (FOLDER / "config").glob("*.yaml")
+        for platform in yaml.safe_load(path.read_text())["commands"].values()
+        for step in platform["steps"]
+    ]
     assert {step["name"] for step in bound} == set(steps.STEPS)
-    assert all(step["command"].split()[-1] == step["name"] for step in bound)
+    assert all(step["command"] == f"python ../assay_step.py {step['name']}" for step in bound)
     assert all(f"`{name}`" in (FOLDER / "README.md").read_text() for name in steps.STEPS)
+
+
+def test_what_is_asked_is_answered_from_records(ask: Any, state: AppState) -> None:
+    nodes = state.context.fleet.nodes
+    assert ask("query_governance_metrics")["metrics"]["delivered"]["nodes"] > 0
+    inventory = ask("query_fleet_inventory")["nodes"]
+    assert {one["node_id"] for one in inventory} <= {node.serial for node in nodes.values()}
+    assert {one["health_state"] for one in inventory} >= {"healthy", "unhealthy"}
+    sick = [host for host in ask("query_host_health")["hosts"] if not host["healthy"]]
+    assert sick
+    assert all(host["alerts"] for host in sick), "an unhealthy host says why"
+    for group in ask("query_health_aggregation")["groups"]:
+        assert group["healthy"] + group["unhealthy"] == group["total"]
+    agents = ask("query_node_health_agents")["agents"]
+    assert not any(agent["running"] for agent in agents), "no agent was heard"
+    assert not any(host["kernel_log_available"] for host in ask("query_bmc_kernel_logs")["hosts"]), "no BMC was read"
+    assert ask("query_retirement_notices")["notices"] == []
+    assert ask("cordon_node", "--machine-id", "nowhere")["error"].startswith("there is no node")
 
 
 def test_orders_are_real_and_nothing_is_said_to_be_done_before_its_proof(ask: Any, state: AppState) -> None:
@@ -112,6 +135,10 @@ def test_customers_are_told_by_their_own_token(ask: Any, ann: Caller, state: App
     ]
     failures = ask("query_failure_notifications")
     serving = state.context.policy.states_in_service
-    assert {one["machine_id"] for one in failures["notifications"]} == {
-        one.node for one in theirs if one.state not in serving
-    }
+    now = [one for one in failures["notifications"] if one["type"] == "failure"]
+    assert {one["machine_id"] for one in now} == {one.node for one in theirs if one.state not in serving}
+    earlier = [one for one in failures["notifications"] if one["type"] == "left service"]
+    assert earlier
+    for one in earlier:
+        [entry] = state.context.ledger.entries(after=one["ledger_entry"] - 1, most=1)
+        assert (entry.node, entry.kind, entry.at) == (one["machine_id"], "transition", one["notified_at"])

@@ -32,9 +32,11 @@ def read_memory_modules(bmc: RedfishSession, system: Resource) -> ReadingTree:
 
 
 def _processor(processor: Resource) -> ReadingTree:
+    serial = read_property(processor, "SerialNumber")
+    number = read_property(processor, "ProcessorId", "ProtectedIdentificationNumber")  # Intel and AMD: PPIN
     return {
         "model": read_property(processor, "Model"),
-        "serial": read_property(processor, "SerialNumber"),
+        "serial": number if "unsupported" in serial and "value" in number else serial,
         "health": read_property(processor, "Status", "Health"),
     }
 

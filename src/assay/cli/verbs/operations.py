@@ -82,7 +82,8 @@ def start(
 ) -> None:
     """Order an operation that the policy declares: it is accepted or refused at once, and the next round decides.
 
-    cordon, uncordon, maintenance, gpu-reset, reboot, power-cycle, power-off, power-on, reimage, zap, wipe, replace.
+    cordon, uncordon, maintenance, gpu-reset, reboot, power-cycle, power-off, power-on, reimage, zap, wipe, replace,
+    retire.
 
     Exit codes: 0 recorded; 2 refused, and nothing was recorded.
     """

@@ -25,6 +25,7 @@ from assay.lab.bmc.resource_tree import (
 )
 from assay.lab.bmc.virtual_bmc import BmcRequest, StateEdit
 from assay.lab.virtual_node_state import VirtualNodeState
+from assay.model.ledger_entry import derive_id
 
 SYSTEM_PATH = "/Systems/System_0"
 SYSTEM_RESET = f"{REDFISH_ROOT}{SYSTEM_PATH}/Actions/ComputerSystem.Reset"
@@ -151,7 +152,7 @@ def processor(view: ResourceView, ident: str) -> Resource:
     kind, _, number = ident.rpartition("_")
     if kind == "GPU_SXM":
         return _gpu(view, ident, find_numbered_item(view.state["gpus"], str(int(number) - 1)))
-    return _cpu(ident, find_numbered_item(view.state["box"]["cpus"], ident, "CPU_"))
+    return _cpu(view, ident, find_numbered_item(view.state["box"]["cpus"], ident, "CPU_"))
 
 
 def memory_module(view: ResourceView, ident: str) -> Resource:
@@ -163,13 +164,15 @@ def memory_module(view: ResourceView, ident: str) -> Resource:
     return make_resource("Memory.v1_20_0", ident, ident, MemoryType="DRAM", Status=status, **size)
 
 
-def _cpu(ident: str, cpu: dict[str, Any]) -> Resource:
+def _cpu(view: ResourceView, ident: str, cpu: dict[str, Any]) -> Resource:
+    number = derive_id("ppin", view.state["serial"], ident).upper()
     return make_resource(
         "Processor.v1_20_0",
         ident,
         ident,
         ProcessorType="CPU",
         Model=cpu["model"],
+        ProcessorId={"ProtectedIdentificationNumber": number},
         TotalCores=cpu["cores"],
         TotalThreads=cpu["threads"],
         Status=make_status(cpu["health"]),

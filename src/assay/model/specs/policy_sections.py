@@ -344,6 +344,7 @@ OperationName = Literal[
     "zap",
     "wipe",
     "replace",
+    "retire",
 ]
 
 

@@ -18,9 +18,12 @@ from assay.decide.state.operation_record import OperationRecord
 from assay.ledger.ledger_reader import read_projection
 from assay.model.outside_documents import describe_mistakes
 from assay.model.ticket import TicketRecord
+from assay.model.timestamps import format_time
+from assay.observe.evidence_store import EvidenceStore
 from assay.tell.customer.customer_explanation import CustomerExplanation
 from assay.tell.server.requests import make_refusal
 from assay.tell.server.visitor_rights import Visitor
+from assay.tell.views.hosts import CapacityGroup, HostReader, HostRecord
 from assay.tell.views.listings import (
     ChangePage,
     NodeSummary,
@@ -57,6 +60,28 @@ class NodesQuery(ApiQuery):
     held: bool | None = None
     after: Text = ""
     limit: int = Field(default=200, ge=1, le=MAX_PAGE)
+
+
+class HostsQuery(ApiQuery):
+    """Which nodes: one, or those of a pool; after the node of this name, at most `limit`."""
+
+    node: Text = ""
+    pool: Text = ""
+    after: Text = ""
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class EvidenceQuery(ApiQuery):
+    """Which branch of the readings, its steps separated by slashes, such as `bmc/sensor`; without it, all of them."""
+
+    path: Text = ""
+
+
+class CapacityQuery(ApiQuery):
+    """Groups of a kind (fleet, pool, rack, spec or customer); the one of a name."""
+
+    kind: Text = ""
+    name: Text = ""
 
 
 class ExplainQuery(ApiQuery):
@@ -137,6 +162,29 @@ class NodePage:
 
 
 @dataclass(frozen=True, slots=True)
+class HostPage:
+    """Nodes by name. `next`: ask for those after this name; "" after the last. `total`: how many match."""
+
+    hosts: list[HostRecord]
+    """The nodes."""
+    next: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReadings:
+    """What was last read of a node. `readings`: the branch, whose leaves are value, absent, unsupported or failed."""
+
+    node: str
+    """The name of the node."""
+    at: str
+    """When it was read: ISO 8601 UTC; "" for never."""
+    digest: str
+    """The SHA-256 of the whole evidence, by which outcomes name it; "" without any."""
+    readings: Any
+
+
+@dataclass(frozen=True, slots=True)
 class NodeDetail:
     """A node. `details`: its status; for customers, what happened in plain words. `position`: an order names it."""
 
@@ -206,6 +254,43 @@ def list_pools(request: VisitorRequest) -> list[PoolSummary]:
     return summarize_pools(request.fleet.list_nodes(), deliveries)
 
 
+def list_hosts(request: VisitorRequest) -> HostPage:
+    """Return one page of the nodes that the inventory has and the ledger knows, each as its machine is."""
+    query, reader = request.query, _make_host_reader(request)
+    known = [name for name in sorted(reader.states) if query.node in ("", name)]
+    matching = [name for name in known if query.pool in ("", request.records.fleet.nodes[name].pool)]
+    rest = [name for name in matching if name > query.after]
+    shown = rest[: query.limit]
+    return HostPage(reader.list_hosts(shown), shown[-1] if len(rest) > len(shown) else "", len(matching))
+
+
+def show_readings(request: VisitorRequest) -> NodeReadings | None:
+    """Return what was last read of a node."""
+    name = request.path["name"]
+    if name not in request.records.fleet.nodes:
+        return None
+    evidence = EvidenceStore(request.records.data_dir / "evidence").latest(name)
+    if evidence is None:
+        return NodeReadings(name, "", "", None)
+    readings: Any = evidence.channels
+    for step in filter(None, request.query.path.split("/")):
+        readings = readings.get(step) if isinstance(readings, Mapping) else None
+    return NodeReadings(name, format_time(evidence.at), evidence.digest(), readings)
+
+
+def measure_capacity(request: VisitorRequest) -> list[CapacityGroup]:
+    """Return what the fleet and its groups have."""
+    query = request.query
+    groups = _make_host_reader(request).list_groups()
+    return [group for group in groups if query.kind in ("", group.kind) and query.name in ("", group.name)]
+
+
+def _make_host_reader(request: VisitorRequest) -> HostReader:
+    records = request.records
+    states = {state.node: state for state in records.read_node_states() if state.node in records.fleet.nodes}
+    return HostReader(records, states, records.read_jobs)
+
+
 def show_trust(request: VisitorRequest) -> FleetTrust | None:
     """Return how far automation may go, and what waits for a person."""
     return build_fleet_trust(request.records, request.records.read_node_states())
@@ -266,6 +351,25 @@ ENDPOINTS = (
     ApiEndpoint("/nodes", "The nodes", NodePage, list_nodes, NodesQuery),
     ApiEndpoint("/nodes/{name}", "One node", NodeDetail, show_node, is_timed=True),
     ApiEndpoint("/nodes/{name}/explain", "Why it is so", Explanation, explain, ExplainQuery, is_timed=True),
+    ApiEndpoint("/hosts", "Nodes as machines", HostPage, list_hosts, HostsQuery, for_customers=False, is_timed=True),
+    ApiEndpoint(
+        "/capacity",
+        "What the fleet and its groups deliver",
+        list[CapacityGroup],
+        measure_capacity,
+        CapacityQuery,
+        for_customers=False,
+        is_timed=True,
+    ),
+    ApiEndpoint(
+        "/nodes/{name}/readings",
+        "What was last read",
+        NodeReadings,
+        show_readings,
+        EvidenceQuery,
+        for_customers=False,
+        is_timed=True,
+    ),
     ApiEndpoint("/pools", "The pools", list[PoolSummary], list_pools, is_timed=True),
     ApiEndpoint(
         "/trust", "How far automation may go", FleetTrust | None, show_trust, for_customers=False, is_timed=True

@@ -19,6 +19,7 @@ from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
 from assay.act.loop.snapshot import FabricComparisonCache, list_used_designs
 from assay.act.tickets.ticket_diff import TICKETS
+from assay.adapters.scheduler import StatusReadings, group_by_scheduler
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.load_coverage import COVERAGE
 from assay.decide.state.node_state import NodeState
@@ -158,6 +159,11 @@ class LiveRecords:
                 who, key = (record.who, record.key) if is_asked_for else ("", "")
                 shown[ident] = replace(record, to="", nodes=nodes, who=who, key=key)
         return shown
+
+    def read_jobs(self, names: Collection[str]) -> StatusReadings:
+        """Ask the schedulers what runs on these nodes, and whether new jobs may start there."""
+        context = self._refresh()
+        return group_by_scheduler([context.fleet.nodes[name] for name in names], context.workloads).read_statuses()
 
     def read_machines(self) -> list[Sighting]:
         """Return the machines that were seen lately."""
