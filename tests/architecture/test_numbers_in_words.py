@@ -33,7 +33,7 @@ from assay.decide.trends.days import (
     RECENT_DAYS,
 )
 from assay.decide.trends.part_evidence import RISES_PER_FALL
-from assay.decide.trends.part_findings import ADDS, USUAL_THRESHOLD
+from assay.decide.trends.part_findings import ADDS, LEAST_THRESHOLD
 from assay.decide.trends.warning_record import LEAST_READ
 from assay.decide.trends.warnings import LONG_ABSENCE
 from assay.decide.trust.record import RECORD_DAYS
@@ -183,7 +183,7 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
         0.1,
     ),
     ("docs/trends.md", "what they have beyond 2.5, counters beyond 1.5", list(ADDS), [2.5, 1.5]),
-    ("docs/trends.md", "less than about three months of values it is 4.3", USUAL_THRESHOLD, 4.3),
+    ("docs/trends.md", "less than about three months of values it is 4.3", LEAST_THRESHOLD, 4.3),
     ("docs/trends.md", "rises at least five times as often as it falls", RISES_PER_FALL, 5),
     ("docs/trends.md", "extends the last two weeks in a straight line", RATE_DAYS, 14),
     ("docs/trends.md", "In 12 weeks before", LOOK_BACK_WEEKS, 12),

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from assay.lab.faults.bmc_faults import FLASH_FAULTS
 
 from assay.lab.bmc.authentication import BmcLogins
 from assay.lab.bmc.firmware_flash import find_task, read_image, start_flash, tasks
 from assay.lab.bmc.power_transitions import apply_elapsed_time, is_bmc_ready, reset_node
 from assay.lab.bmc.resource_tree import ResourceView
-from assay.lab.faults.bmc_faults import FLASH_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.model.errors import AssayError
 from tests.lab.bmc.pending_changes import has_pending_changes

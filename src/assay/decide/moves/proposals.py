@@ -9,7 +9,7 @@ policy names the reasons that assay may overrule. A person's order may go on, to
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -118,7 +118,7 @@ def list_disturbing_actions(actions: Collection[str]) -> list[str]:
     return [action for action in actions if action in DISTURBING_ACTIONS]
 
 
-def list_arrival_actions(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> list[str]:
+def list_arrival_actions(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> Sequence[str]:
     """Return what is done where a proposal sends the node; a move into the state where it is does all anew."""
     is_move = proposal.timing == "immediate" or proposal.to != view.node_state.state
     return snapshot.policy.states[proposal.to].entry if is_move else []
