@@ -566,3 +566,14 @@ def test_no_sentence_is_said_twice(story, name):
     sentences = [each for line in told.lines for each in re.split(r"(?<=[.]) ", line)]
     assert len(sentences) == len(set(sentences)), sentences
     assert len(" ".join(told.lines).split()) <= 110
+
+
+def test_an_order_took_the_node_out_and_no_older_fault(story):
+    story.serve()
+    story.fault("psu.failed", "psu3")
+    story.decide()
+    story.paper.later(hours=5)
+    story.move("triage")
+    assert story.paper.story("n1").noted_causes, "in its state, the old fault is noted"
+    told = explain_to_customer(story.situation())
+    assert told.happened.endswith(" for work by our staff.")

@@ -240,6 +240,8 @@ def _describe_event(
     if not situation.in_service:
         event = f"The node left service at {format_moment(absence.began_at)}" if absence else ""
         event = event or f"The node is new, and known since {format_minute(state.enrolled_at)}"
+        if absence and _is_ordered(state, absence):  # what is older did not take it out
+            incidents = [each for each in incidents if parse_time(each.first_seen) >= absence.began_at]
         because = _name_incidents(situation, incidents) or _describe_other_reason(situation, causes)
         return f"{event}{because}."
     if waits == "rack":
@@ -254,6 +256,12 @@ def _describe_event(
         out = f"it was out of service from {format_moment(absence.began_at)} to {format_moment(absence.ended_at)}"
         return f"The node is in service; {out}{_name_incidents(situation, incidents)}."
     return f"The node is in service, since {format_minute(state.since)}."
+
+
+def _is_ordered(state: NodeState, absence: ServiceAbsence) -> bool:
+    """Whether a person or a rollout took the node out of service."""
+    decision = state.decisions.get(absence.transitions[0].decision)
+    return decision is None or any(cause.kind in ("person", "rollout") for cause in decision.causes)
 
 
 def _name_incidents(situation: CustomerSituation, incidents: Sequence[Incident]) -> str:
@@ -280,8 +288,8 @@ def _describe_other_reason(situation: CustomerSituation, causes: Iterable[Decisi
     kinds = {cause.kind for cause in causes}
     if "rollout" in kinds:
         return " for new firmware or settings, as planned, like the other nodes of its kind"
-    by_hand = situation.absence and not situation.absence.transitions[0].decision
-    return " for work by our staff" if "person" in kinds or by_hand else ""
+    is_ordered = situation.absence and _is_ordered(situation.state, situation.absence)
+    return " for work by our staff" if "person" in kinds or is_ordered else ""
 
 
 def _describe_meaning(situation: CustomerSituation, incidents: Iterable[Incident]) -> Iterator[str]:
