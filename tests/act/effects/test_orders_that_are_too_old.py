@@ -12,6 +12,7 @@ from assay.act.effects import pending_effect_runner as runner
 from assay.act.effects.gates import hold_outlived_orders, must_wait_for_trust
 from assay.act.loop.reconcile_pass import record_decisions
 from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.act.orders.orders import OperatorIdentity, answer_wait, list_fleet_waits
 from assay.act.tickets.fleet_tickets import make_trust_tickets
 from assay.ledger.store import Ledger
 from assay.model.decision import DecisionCause
@@ -64,6 +65,24 @@ def test_after_a_pause_of_the_controller_the_order_waits_and_nothing_is_done(ord
     ordered.say("approved", NODE, decision=state.move_request.id)
     record_decisions(memory)
     assert memory.node_states()[NODE].state == "draining"
+
+
+def test_a_no_takes_back_an_order_that_has_outlived_its_time(ordered):
+    ordered.later(hours=40)
+    age_passes(ordered.desk, 40)
+    memory = FleetSnapshotCache(ordered.desk)
+    for _ in range(2):
+        record_decisions(memory)
+    state = memory.node_states()[NODE]
+    (wait,) = list_fleet_waits(ordered.desk.fleet, [state])
+    assert wait.kind == "order"
+    answer = answer_wait(wait, state, OperatorIdentity("ann", "not any more", ordered.desk.now), is_yes=False)
+    ordered.ledger.append(answer.entry)
+    for _ in range(2):
+        record_decisions(memory)
+    state = memory.node_states()[NODE]
+    assert (state.state, state.move_request, state.pending) == ("production", None, None)
+    assert list_fleet_waits(ordered.desk.fleet, [state]) == []
 
 
 def test_an_effect_of_an_order_waits_after_a_pause_before_anything_is_decided(site, monkeypatch):

@@ -19,9 +19,11 @@ from assay.decide.state.node_state import NodeState, OperatorNote
 from assay.decide.trust.gate import TrustWait, find_move_trust, list_trust_waits
 from assay.declare.stand_ins import find_refused_settings
 from assay.model.decision import WIPE
+from assay.model.entries.entry_content import EntryContent
 from assay.model.entries.node_entries import (
     ApprovedEntry,
     CertifiedEntry,
+    DecisionWithdrawnEntry,
     DeclinedEntry,
     HoldEntry,
     MoveEntry,
@@ -234,7 +236,10 @@ def find_wait(waits: Iterable[TrustWait], ident: str) -> TrustWait:
 def answer_wait(
     wait: TrustWait, state: NodeState, operator: OperatorIdentity, *, is_yes: bool, within_hours: float = 0
 ) -> OperatorOrder:
-    """Return a person's yes or no. The same word twice is recorded once, unless the first one was for another time."""
+    """Return a person's yes or no; a no takes back an order that has outlived its time.
+
+    The same word twice is recorded once, unless the first one was for another time.
+    """
     last = state.trust.find_consent(wait.id)
     if (
         last
@@ -243,7 +248,9 @@ def answer_wait(
     ):
         return OperatorOrder(wait.node, f"you have said so before: {wait.said}")
     kind = ApprovedEntry if is_yes else DeclinedEntry
-    entry = kind(wait.id, operator.who, operator.reason, within_hours)
+    entry: EntryContent = kind(wait.id, operator.who, operator.reason, within_hours)
+    if not is_yes and wait.kind == "order" and state.trust.find_outlived(wait.id):  # else it would be asked for ever
+        entry = DecisionWithdrawnEntry(wait.id, operator.reason, who=operator.who)
     ident = derive_id(entry.kind, wait.node, wait.id, last.id if last else "")
     word = "approved" if is_yes else "declined"
     text = f"{wait.node}: {word} by {operator.who}: {', '.join(wait.actions) or 'it'}; {wait.undo}"
