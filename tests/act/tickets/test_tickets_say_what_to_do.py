@@ -108,6 +108,7 @@ def test_the_first_ten_lines_answer_and_the_evidence_is_folded(desk, ann):
     [
         ("fabric/compute/missing/0123", "no link"),
         ("shared/leaf/leaf-su01-r3/several", "ib.cabling on h100-a/n0002/mlx5_3: no link"),
+        ("breaker/h100-a/ib.cabling", "breaker: 4 of 4 serving nodes"),
     ],
 )
 def test_a_ticket_of_cables_or_several_nodes_says_since_when_as_explain_does(desk, ann, key, seen):

@@ -80,17 +80,9 @@ def _list_incidents(record: TicketRecord, stories: Mapping[str, NodeStory]) -> l
     if kind == "fabric":
         ends = {place.device for place in record.ticket.places}
         return [each for name, each in every if f"{name} {each.part}" in ends]
-    if kind == "breaker":
-        return [each for _, each in every if rest.endswith(f"/{each.fault_class}")]
-    listed = {line.partition(": ")[0] for line in record.ticket.seen.splitlines()} if kind == "shared" else ()
-    return [
-        each
-        for name, each in every
-        if any(
-            head.startswith(f"{each.fault_class} on ") and head.endswith("/".join(filter(None, ["", name, each.part])))
-            for head in listed
-        )
-    ]
+    lines = record.ticket.seen.splitlines() if kind == "shared" else ()
+    classes = {rest.rpartition("/")[2]} if kind == "breaker" else {line.partition(" on ")[0] for line in lines}
+    return [each for _, each in every if each.fault_class in classes]
 
 
 def _shorten(line: str) -> str:
