@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.node.probe.devices.network_adapters import (
+    QOS_S,
     parse_dcb_app,
     parse_dcb_pfc,
     parse_mlnx_qos,
@@ -15,7 +16,7 @@ from assay.node.probe.devices.network_adapters import (
     read_hcas,
     read_qos,
 )
-from assay.node.probe.node_access import NodeRoot, resolve_lazy
+from assay.node.probe.node_access import NodeRoot, resolve_lazy, run_tool
 
 PFC = '{"pfc_cap":8,"macsec_bypass":false,"delay":0,"prio_pfc":[false,false,false,true,false,false,false,false]}'
 APP = '{"dscp_prio":[[26,3],[48,6]]}'
@@ -97,12 +98,15 @@ def test_a_refusal_is_no_setting(parse, text, leaf):
     assert leaf in parse(text)
 
 
-def test_dcb_itself_refuses_as_recorded():
-    if not shutil.which("dcb"):
-        pytest.skip("dcb is not installed: apt-get install iproute2")
-    read = read_qos("lo")
-    assert "value" not in read["pfc"]
-    assert {"unsupported", "failed"} & read["pfc"].keys()
+@pytest.mark.slow(minutes=1)
+def test_dcb_and_ethtool_themselves_take_the_question_and_refuse_an_interface_without_such_settings():
+    if not (shutil.which("dcb") and shutil.which("ethtool")):
+        pytest.skip("dcb or ethtool is not installed: apt-get install iproute2 ethtool")
+    settings, elsewhere = read_qos("lo"), read_qos("nowhere0")
+    assert "dcb: Attribute read: Operation not supported" in settings["pfc"]["unsupported"]
+    assert "dcb: Attribute read: No such device" in elsewhere["pfc"]["failed"]
+    counters = run_tool(["ethtool", "-S", "lo"], QOS_S, parse_statistics)
+    assert counters == {"unsupported": "ethtool: no stats available"}
 
 
 def test_counters_have_one_name_whatever_the_driver_calls_them():
