@@ -27,7 +27,7 @@ def list_parts(fleet: Fleet | None, world: LabWorld | None = None) -> Iterator[L
 
     With the `world` of a lab, a C compiler must also have compiled what the lab needs.
     """
-    yield LabPart("Fabric", "virtual; discoveries are printed as ibnetdiscover prints them")
+    yield LabPart("Fabric", "virtual; discoveries are printed as ibnetdiscover, or lldpctl on Ethernet, prints them")
     if build_stub(world.home / "lib") if world else find_compiler():
         yield LabPart("NVML", "a stub of libnvidia-ml.so.1")
     else:

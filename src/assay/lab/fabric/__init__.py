@@ -1,4 +1,4 @@
 """Takes a compiled fabric design. Makes the virtual cables and changes to them.
 
-Gives the output of ibnetdiscover, ibqueryerrors, sminfo and of port telemetry.
+Gives the output of ibnetdiscover, lldpctl, ibqueryerrors, sminfo and of port telemetry.
 """
