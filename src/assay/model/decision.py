@@ -13,6 +13,7 @@ ActionName = Literal[
     "drain",
     "drain-now",
     "configure",
+    "collect",
     "gpu-reset",
     "reboot",
     "powercycle",
@@ -24,13 +25,14 @@ ActionName = Literal[
     "ticket",
     "dossier",
 ]
-ActionTrait = Literal["repairs", "restarts", "declared", "disturbs", "closes", "drains", "paperwork"]
+ActionTrait = Literal["repairs", "restarts", "declared", "disturbs", "closes", "drains", "paperwork", "looks"]
 """What is true of an action:
 
 - `repairs`: earlier passes of checks no longer count after it. `restarts`: it counts against `reboots_per_hour`.
 - `declared`: it brings a node to what its specs declare. `disturbs`: it disturbs who works on the node.
 - `closes`: the node takes no new jobs after it. `drains`: no job runs there after it.
 - `paperwork`: it reaches no machine and no scheduler. A ticket that leaves this host has the trust step of its node.
+- `looks`: it only reads the machine, so it needs no trust step, and if it fails the next action follows all the same.
 """
 
 
@@ -54,6 +56,7 @@ ACTIONS: Mapping[str, ActionFacts] = MappingProxyType(
             ("closes", "drains", "disturbs"),
         ),
         "configure": ActionFacts(0.1, "our own choice: a playbook of a few roles; minutes", ("declared",)),
+        "collect": ActionFacts(0.1, "the longest report of a vendor's tool takes minutes", ("looks",)),
         "gpu-reset": ActionFacts(
             0.25,
             "our own choice: a reset takes seconds; the jobs on the GPU get minutes to write a checkpoint",
@@ -102,6 +105,9 @@ DISTURBING_ACTIONS = list_actions("disturbs")
 CLOSING_ACTIONS = list_actions("closes")
 DRAIN_ACTIONS = list_actions("drains")
 PAPERWORK = list_actions("paperwork")
+LOOKING_ACTIONS = list_actions("looks")
+FREE_ACTIONS = PAPERWORK | LOOKING_ACTIONS
+"""What needs no trust."""
 
 PERSON_RULE = "person"
 """The rule name in decisions on a person's request."""
@@ -118,6 +124,8 @@ FLAPPING_RULE = "flapping"
 
 CONFIGURE: ActionName = "configure"
 """The action, and the remedy of a decision, that gives a node its settings where it is, also while jobs run there."""
+COLLECT: ActionName = "collect"
+"""The action that keeps what a vendor asks for, before a restart destroys it."""
 WIPE: ActionName = "wipe"
 """The action that lets the local drives erase themselves. A dossier is made even if it fails: the drives stay here."""
 GPU_RESET: ActionName = "gpu-reset"

@@ -17,7 +17,7 @@ from assay.act.actions.action import ACTION_NAMES, ActionContext, EffectIntent, 
 from assay.act.effects.effect_attempt_and_verification import verify_safely
 from assay.act.effects.gates import must_attempt_wait
 from assay.act.remedies import boot
-from assay.act.remedies.dossier_build import locate_dossier
+from assay.act.remedies.dossier_build import locate_diagnostics, locate_dossier
 from assay.act.remedies.firmware_stages import list_managed_components
 from assay.act.remedies.gpu_occupancy import add_processes, require_empty
 from assay.act.schedules.idle_visits import find_exclusion
@@ -175,7 +175,11 @@ BEFORE = {
     "drain-now": {"jobs": []},
 }
 WITHOUT_BOOT_ID = {"last_reset": "before"}
-NO_BASELINE = {"dossier": "a file that only the real one writes", "wipe": "an order in the ledger"}
+NO_BASELINE = {
+    "collect": "as the dossier",
+    "dossier": "a file that only the real one writes",
+    "wipe": "an order in the ledger",
+}
 """Effects that this world cannot prove done; test_dossier_holds_the_proof and test_wipe_proves_drives do."""
 
 
@@ -213,7 +217,8 @@ def test_an_effect_is_not_proved_by_a_reading_that_is_not_there(
     world: World, name: str, source: str, way: str, told: str
 ):
     if source == "file":
-        path = locate_dossier(world.home / "reports", NODE, "dossier")
+        locate = locate_diagnostics if name == "collect" else locate_dossier
+        path = locate(world.home / "reports", NODE, name)
         path.parent.mkdir(parents=True)
         if way != "absent":
             path.write_bytes(b"" if way == "failed" else b"PK\x05\x06" + bytes(18))

@@ -109,7 +109,7 @@ def test_the_actions_on_arrival_are_done_in_their_order(desk: ControllerContext,
     send(desk, "production", "draining")
     acting.run_effects(desk)
 
-    assert [action for kind, action in told(desk) if kind == "verified"] == ["cordon", "drain-now"]
+    assert [action for kind, action in told(desk) if kind == "verified"] == ["cordon", "drain-now", "collect"]
     assert scheduler.reason.startswith("assay:")
     assert scheduler.running == []
 
@@ -138,7 +138,7 @@ def test_a_silent_scheduler_leaves_the_effect_unknown_and_its_return_settles_it(
     acting.run_effects(desk)
     assert told(desk).count(("intent", "cordon")) == 1
     assert told(desk).count(("verified", "cordon")) == 1
-    assert told(desk)[-1] == ("verified", "drain-now")
+    assert told(desk)[-1] == ("verified", "collect")
 
 
 def test_an_unknown_effect_that_proves_done_is_not_done_a_second_time(desk: ControllerContext, scheduler: Scheduler):

@@ -162,7 +162,7 @@ def test_what_was_left_half_done_does_not_go_on_before_the_node_is_closed_again(
         monkeypatch.setattr(reconcile_pass, name, lambda *_, **__: [])
     monkeypatch.setattr(reconcile_pass, "run_outstanding_effects", lambda memory, _: done.extend(owes(memory)))
     reconcile_pass._run_pass(memory, RackAssignment(), [ONE], scan_fabric=False)
-    assert done[:3] == ["cordon", "drain-now", "reboot"]
+    assert done[:4] == ["cordon", "drain-now", "collect", "reboot"]
 
 
 def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):

@@ -156,6 +156,24 @@ def test_what_goes_back_has_its_dossier_on_the_ticket(desk, ann):
     assert archive in format_ticket_markdown(one)
 
 
+def test_what_was_collected_since_the_node_left_service_is_on_its_ticket(desk):
+    moved(desk.ledger, "n0002", "production", "draining", 1)
+    for number, minutes in ((1, 2), (2, -60)):
+        path = f"reports/diagnostics/n0002-c{number}.zip"
+        reason = f"{path}: 8 of 9 reports, without amd-smi.json"
+        at = (AT + timedelta(minutes=minutes)).isoformat()
+        body = {"effect": f"c{number}", "action": "collect", "decision": "d", "before": {}}
+        desk.ledger.append(
+            LedgerEntry(f"c{number}", at, "effect.intent", "n0002", body),
+            LedgerEntry(f"c{number}v", at, "effect.verified", "n0002", {**body, "reason": reason, "facts": {}}),
+        )
+    moved(desk.ledger, "n0002", "draining", "triage", 3)
+    (one,) = [one for one in tickets(desk, "n0002") if "triage" in one.ticket.title]
+    (line,) = one.ticket.files.splitlines()
+    assert line.startswith("reports/diagnostics/n0002-c1.zip  diagnostics of ")
+    assert line.endswith("from before a restart: 8 of 9 reports, without amd-smi.json")
+
+
 @pytest.mark.parametrize(
     ("kind", "told"),
     [

@@ -90,7 +90,7 @@ def test_a_broken_node_that_a_person_drained_waits_for_him_or_for_a_rule_that_na
         name_reason_in_policy(hall)
         hall.assay("reconcile", "--once", "--node", NODE)
         assert drained_by() == reason, "it stays his drain, with his words"
-    assert begun(hall)[:3] == ["cordon", "drain-now", "reboot"]
+    assert begun(hall)[:4] == ["cordon", "drain-now", "collect", "reboot"]
     hold_to_one_restart(hall, boot)
     assert TITLE not in {one["title"] for one in open_tickets(hall)}
 
@@ -111,16 +111,16 @@ def test_a_person_who_drains_the_node_between_our_drain_and_our_reboot_is_left_a
     reason = drained_by()
     assert reason.startswith(FANS)
     assert f"{NODE}: closed by others ({FANS}), so assay waits" in lines
-    assert (begun(hall), boot_of(hall)) == (["cordon", "drain-now"], boot)
+    assert (begun(hall), boot_of(hall)) == (["cordon", "drain-now", "collect"], boot)
 
     hall.assay("reconcile", "--once", "--node", NODE)
-    assert (begun(hall), boot_of(hall), drained_by()) == (["cordon", "drain-now"], boot, reason)
+    assert (begun(hall), boot_of(hall), drained_by()) == (["cordon", "drain-now", "collect"], boot, reason)
     assert TITLE in {one["title"] for one in open_tickets(hall)}
 
     by_hand(NODE, state="resume")
     number = job("llama-405b", NODE)
     hall.assay("reconcile", "--once", "--node", NODE)
-    assert begun(hall)[2:5] == ["cordon", "drain-now", "reboot"], "closed and emptied again before the restart"
+    assert begun(hall)[3:6] == ["cordon", "drain-now", "reboot"], "closed and emptied again before the restart"
     assert said("squeue", "--noheader", f"--job={number}", "--format=%T") == "PENDING", "requeued, not lost"
     hold_to_one_restart(hall, boot)
     assert TITLE not in {one["title"] for one in open_tickets(hall)}

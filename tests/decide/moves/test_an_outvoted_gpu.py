@@ -31,7 +31,7 @@ def test_it_leaves_service_at_once_even_under_a_job(outvoted, jobs):
     outvoted.fault("n1", "gpu.sdc", "gpu5")
     outvoted.step()
     assert path_of(outvoted, "n1")[-1] == "confirmation"
-    assert outvoted.settle("n1") == ["cordon", "drain-now"]
+    assert outvoted.settle("n1") == ["cordon", "drain-now", "collect"]
 
 
 @pytest.mark.parametrize("state", ["test", "production-reboot", "production-powercycle-test"])
@@ -88,7 +88,7 @@ def test_what_several_parts_explain_leaves_service_too_and_nothing_is_wiped_or_r
     outvoted.fault("n1", "gpu.sdc.suspect")
     outvoted.step()
     assert path_of(outvoted, "n1")[-1] == "confirmation"
-    assert outvoted.settle("n1") == ["cordon", "drain-now"]
+    assert outvoted.settle("n1") == ["cordon", "drain-now", "collect"]
     outvoted.later(minutes=5)
     outvoted.judge("n1", "confirm", "error", "gpu5, gpu6, or the way between gpu5 and gpu6 can be guilty")
     outvoted.step()

@@ -55,7 +55,7 @@ def test_a_node_is_switched_off_when_it_is_idle_and_only_switched_on_again(paper
     paper.add("n1")
     paper.say("move", "n1", to=paper.policy.operations["power-off"].to)
     assert moved(paper.step())[-1][:2] == ("production", "powered-off")
-    assert paper.settle("n1") == ["cordon", "drain-now", "poweroff"]
+    assert paper.settle("n1") == ["cordon", "drain-now", "collect", "poweroff"]
     assert paper.step() == [], "it stays off"
     paper.say("move", "n1", to=paper.policy.operations["power-on"].to)
     assert moved(paper.step()) == [("powered-off", "production-poweron", "immediate")]
@@ -103,7 +103,7 @@ def test_limits_holds_and_profiles_bind_a_persons_move_too_and_the_breaker_does_
     assert held_back(paper.step()) == ["held by ann: mine"]
     paper.add("u0", pool="byo", rack="r03", profile="unmanaged")
     paper.say("move", "u0", to="draining")
-    assert held_back(paper.step()) == ["profile unmanaged does not allow: drain-now"]
+    assert held_back(paper.step()) == ["profile unmanaged does not allow: collect, drain-now"]
     for number in range(8):
         paper.add(f"c{number}", pool="c", rack=f"c{number}")
         paper.fault(f"c{number}", "gpu.thermal")

@@ -115,7 +115,7 @@ def test_xid_79_on_a_busy_node_reboots_it_at_once_and_only_a_newer_active_suite_
     assert (made.to_state, made.timing, made.remedy) == ("production-reboot", "immediate", "reboot")
     assert made.causes[0].id == fault
     assert paper.step() == [], "the old passes are older than the repair that is owed"
-    assert paper.settle("n1") == ["cordon", "drain-now", "reboot"]
+    assert paper.settle("n1") == ["cordon", "drain-now", "collect", "reboot"]
     assert paper.step() == [], "the old passes are older than the reboot"
     paper.judge("n1", "production")
     assert paper.step() == [], "a passive pass is not enough"
@@ -249,7 +249,7 @@ def test_a_kernel_deadlock_is_answered_by_a_power_cycle(paper):
     paper.add("n1")
     paper.fault("n1", "host.kernel.deadlock")
     assert moves(paper.step()) == [("production", "production-powercycle-test", "immediate")]
-    assert paper.settle("n1") == ["cordon", "drain-now", "powercycle"]
+    assert paper.settle("n1") == ["cordon", "drain-now", "collect", "powercycle"]
 
 
 def test_a_reboot_that_fails_takes_the_node_to_triage(paper):
@@ -328,7 +328,7 @@ def test_a_fault_whose_remedy_is_a_reset_resets_its_gpu_and_then_goes_up_the_lad
     assert (made.to_state, made.timing, made.remedy) == ("production-gpu-reset", "immediate", "reset")
     paper.effect("n1", "verified", made.id, "cordon")
     paper.effect("n1", "verified", made.id, "gpu-reset", "gpu3: reset", parts=["gpu3"])
-    assert paper.settle("n1") == ["drain"]
+    assert paper.settle("n1") == ["collect", "drain"]
     state = paper.story("n1")
     assert {fault.fault_class: state.is_repaired(fault) for fault in state.faults} == {
         "gpu.xid.119": True,

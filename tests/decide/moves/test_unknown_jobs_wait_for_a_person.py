@@ -35,7 +35,7 @@ def dead(paper):
     paper.jobs["n1"] = None
     paper.fault("n1", "gpu.xid.79", "gpu4")
     paper.step()
-    assert owes(paper) == ["cordon", "drain-now", "reboot"]
+    assert owes(paper) == ["cordon", "drain-now", "collect", "reboot"]
     return paper
 
 
@@ -44,7 +44,7 @@ def test_the_reset_waits_and_status_says_for_whom_and_why(dead):
     for _ in range(3):
         dead.later(hours=1)
         dead.step()
-        assert owes(dead) == ["drain-now", "reboot"], "what was not proved is proved first"
+        assert owes(dead) == ["drain-now", "collect", "reboot"], "what was not proved is proved first"
     (wait,) = waits(dead)
     assert (wait.id, wait.kind, wait.actions) == (decision, "order", ("reboot",))
     assert (
@@ -56,23 +56,23 @@ def test_a_yes_from_before_does_not_count_and_a_no_takes_it_back(dead):
     decision = list_outstanding_effects(dead.policy, dead.story("n1"))[0].decision
     dead.say("approved", "n1", decision=decision, within_hours=0)
     drain_is_unknown(dead)
-    assert owes(dead) == ["drain-now", "reboot"]
+    assert owes(dead) == ["drain-now", "collect", "reboot"]
     dead.say("approved", "n1", decision=decision, within_hours=0)
-    assert (owes(dead), waits(dead)) == (["reboot"], [])
+    assert (owes(dead), waits(dead)) == (["collect", "reboot"], [])
     dead.say("declined", "n1", decision=decision, within_hours=0)
-    assert owes(dead) == ["drain-now", "reboot"]
+    assert owes(dead) == ["drain-now", "collect", "reboot"]
 
 
 def test_the_drain_itself_is_never_verified_by_a_yes(dead):
     decision = drain_is_unknown(dead)
     dead.say("approved", "n1", decision=decision, within_hours=0)
-    assert dead.settle("n1") == ["reboot"]
+    assert dead.settle("n1") == ["collect", "reboot"]
     drain = dead.story("n1").find_effect(decision, "drain-now")
     assert drain is not None
     assert drain.standing == "unknown"
 
 
-@pytest.mark.parametrize(("now", "left"), [(True, ["reboot"]), (False, [])])
+@pytest.mark.parametrize(("now", "left"), [(True, ["collect", "reboot"]), (False, [])])
 def test_an_order_goes_on_only_if_it_is_meant_for_a_node_with_jobs(paper, now: bool, left: list[str]):
     paper.add("n1")
     paper.jobs["n1"] = None
@@ -98,5 +98,6 @@ def test_who_leaves_when_idle_leaves_with_a_persons_yes(paper):
     assert paper.story("n1").state == "draining"
     assert waits(paper)[0].text.endswith("it would leave draining without proof")
     paper.say("approved", "n1", decision=decision, within_hours=0)
+    assert paper.settle("n1") == ["collect"]
     paper.step()
     assert paper.story("n1").state == "triage"

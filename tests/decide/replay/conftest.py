@@ -19,7 +19,15 @@ from assay.model.node import Node
 from tests.support.places import ROOT
 
 PLANTED = "as planted"
-ACTIONS = {"drain-now": 0.25, "gpu-reset": 0.25, "reboot": 0.5, "powercycle": 0.75, "zap": 2.0, "dossier": 0.1}
+ACTIONS = {
+    "drain-now": 0.25,
+    "collect": 0.0,
+    "gpu-reset": 0.25,
+    "reboot": 0.5,
+    "powercycle": 0.75,
+    "zap": 2.0,
+    "dossier": 0.1,
+}
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ def test_what_is_catastrophic_is_answered_at_once_and_the_node_is_back_after_reb
     assert story["nodes"] == {"n1": 4500}
     assert story["totals"] == {
         "seconds_out": 4500,
-        "actions": {"cordon": 1, "drain-now": 1, "reboot": 1, "uncordon": 1},
+        "actions": {"cordon": 1, "drain-now": 1, "collect": 1, "reboot": 1, "uncordon": 1},
         "tickets": 0,
     }
     assert story["breaker_trips"] == []

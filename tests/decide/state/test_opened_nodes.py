@@ -74,12 +74,12 @@ def test_before_a_reboot_the_jobs_that_came_in_are_ended_as_the_state_says(paper
     out(paper)
     do(paper, "cordon", "drain-now")
     assert opens(paper)
-    assert owes(paper) == ["cordon", "drain-now", "reboot"]
+    assert owes(paper) == ["cordon", "drain-now", "collect", "reboot"]
 
 
 def test_after_the_repair_the_node_is_closed_and_nobody_is_hurt(paper):
     out(paper)
-    do(paper, "cordon", "drain-now", "reboot")
+    do(paper, "cordon", "drain-now", "collect", "reboot")
     assert opens(paper)
     assert owes(paper) == ["cordon"]
 
@@ -89,13 +89,13 @@ def test_a_state_that_is_left_when_idle_ends_what_came_in(paper):
     do(paper, "cordon", "drain-now")
     paper.jobs["n1"] = ("job 18 (late)",)
     assert opens(paper)
-    do(paper, "cordon", "drain-now")
+    do(paper, "cordon", "drain-now", "collect")
     assert owes(paper) == []
 
 
 def test_states_that_cordon_nothing_themselves_stay_closed_from_the_cordon_before(paper):
     out(paper, "draining")
-    do(paper, "cordon", "drain-now")
+    do(paper, "cordon", "drain-now", "collect")
     paper.step()
     assert paper.story("n1").state == "triage"
     assert [remedy for remedy, _ in opens(paper)] == ["cordon"]
@@ -163,7 +163,7 @@ def test_what_waits_no_longer_is_not_closed_again(paper, n1):
 
 def test_a_node_that_serves_again_is_open_as_it_should_be(paper):
     out(paper)
-    do(paper, "cordon", "drain-now", "reboot")
+    do(paper, "cordon", "drain-now", "collect", "reboot")
     paper.later(minutes=3)
     paper.pass_all("n1")
     paper.step()

@@ -38,7 +38,8 @@ def test_the_example_s_profiles_forbid_nothing_that_the_policy_relies_on(told: T
 
 def test_every_action_that_a_managed_node_needs_is_missed(told: Told) -> None:
     by = "(faults.catastrophic-in-production) takes"
-    assert told("managed", "drain-now, configure, gpu-reset, reboot, powercycle", "gpu-reset, reboot") == [
+    listed = "drain-now, configure, collect, gpu-reset, reboot, powercycle"
+    assert told("managed", listed, "collect, gpu-reset, reboot") == [
         f"managed does not allow drain-now, powercycle, which production → production-powercycle-test {by}",
         "managed does not allow drain-now, which production → confirmation (faults.outvoted-in-production) takes",
         "managed does not allow drain-now, which production → draining (faults.other-machine-in-service) takes",

@@ -118,7 +118,7 @@ class Controller:
         self.chance, self.world = random.Random(seed), World(root)
         for what in ("reboot", "powercycle", "zap"):
             sys.modules[f"assay.act.actions.{what}"] = Deed(self.world, what, self.chance, refused)  # type: ignore[assignment]
-        for what in ("wipe", "dossier"):
+        for what in ("collect", "wipe", "dossier"):
             sys.modules[f"assay.act.actions.{what}"] = Nothing()  # type: ignore[assignment]
         sys.modules["assay.act.actions.drain_now"] = DrainNow()  # type: ignore[assignment]
         os.fsync = lambda _: None  # of evidence: no machine is killed here; databases have their own

@@ -189,7 +189,7 @@ class Deed:
 
 
 class Nothing:
-    """An action of which nothing can be seen in this world: a dossier, a wipe of drives that nobody has."""
+    """An action of which nothing can be seen in this world: a dossier, what is collected, a wipe."""
 
     patience_s = 0.0
 

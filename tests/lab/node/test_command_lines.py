@@ -27,6 +27,7 @@ HELP = {
     "fio": ["fio", "--cmdhelp=all"],
     "ib_write_bw": ["ib_write_bw", "--help"],
     "mstconfig": ["mstconfig", "-h"],
+    "nvidia-bug-report.sh": ["nvidia-bug-report.sh", "--help"],
     "nvme format": ["nvme", "format", "--help"],
     "nvme sanitize": ["nvme", "sanitize", "--help"],
     "nvme sanitize-log": ["nvme", "sanitize-log", "--help"],

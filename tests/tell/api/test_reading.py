@@ -53,6 +53,18 @@ def test_nodes_are_filtered(ann: Caller, fleet: Fleet) -> None:
     assert sums == {pool: len(names(fleet, pool)) for pool in {node.pool for node in fleet.nodes.values()}}
 
 
+def test_staff_fetch_what_was_collected_and_nothing_beside_it(ann: Caller, acme: Caller, state: AppState) -> None:
+    folder = state.context.reports / "diagnostics"
+    folder.mkdir(parents=True)
+    (folder / "n0003-e1.zip").write_bytes(b"PK")
+    (folder.parent / "secret.zip").write_bytes(b"PK")
+    path = f"{API}/diagnostics"
+    assert (ann.get(f"{path}/n0003-e1.zip").status, ann.get(f"{path}/n0003-e1.zip").body) == (200, b"PK")
+    assert acme.get(f"{path}/n0003-e1.zip").status == 403
+    for name in ("n0003-e2.zip", "..%2Fsecret.zip", "../secret.zip", "n0003-e1.zip.part"):
+        assert ann.get(f"{path}/{name}").status == 404, name
+
+
 def test_what_has_not_changed_is_not_sent_again(ann: Caller, acme: Caller) -> None:
     reply = ann.get(f"{API}/nodes")
     tag = reply.headers["etag"]

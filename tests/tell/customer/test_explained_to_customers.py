@@ -78,7 +78,7 @@ class Story:
 
     def restart(self) -> None:
         """Let n1 be closed, emptied and restarted."""
-        for action in ("cordon", "drain-now", "reboot"):
+        for action in ("cordon", "drain-now", "collect", "reboot"):
             self.effect(action)
         self.paper.later(minutes=5)
 

@@ -20,7 +20,7 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.operation_record import CUSTOMER, ENDED, OPERATIONS, OperationHistory, OperationRecord
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
-from assay.model.decision import GPU_RESET, PAPERWORK, ActionName
+from assay.model.decision import FREE_ACTIONS, GPU_RESET, ActionName
 from assay.model.entries.node_entries import (
     DecisionWithdrawnEntry,
     OperationDeferredEntry,
@@ -236,7 +236,7 @@ class OperationOrders:
         count = self.fleet.spec_of(state.node).gpus.count
         if none := sorted(slot for slot in wish.gpus if slot >= count):
             raise AssayError(f"{state.node} has {count} GPUs, and no gpu{none[0]}")
-        actions = [action for action in policy.states[rule.to].entry if action not in PAPERWORK]
+        actions = [action for action in policy.states[rule.to].entry if action not in FREE_ACTIONS]
         if missing := sorted(set(actions) - set(profile.actions)):
             raise AssayError(f"{state.node}: its profile {profile.name} does not allow {', '.join(missing)}")
         return actions

@@ -11,7 +11,8 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ from assay.model.text.safe_text import redact_bytes
 from assay.observe.evidence_store import write_atomically
 
 MANIFEST_NAME = "MANIFEST.sha256"
+DIAGNOSTICS = "diagnostics"
+MAX_ATTACHED = 4
+"""So many of the newest archives of a node go into its dossier. The others are named there."""
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can hold
 _REGULAR_FILE_MODE = 0o100644 << 16
 _UNIX = 3
@@ -80,6 +84,11 @@ def locate_dossier(reports: Path, node: str, effect: str) -> Path:
     return reports / "rma" / f"{node}-{effect}.zip"
 
 
+def locate_diagnostics(reports: Path, node: str, effect: str) -> Path:
+    """Return the path of the archive that an effect collected before a restart."""
+    return reports / DIAGNOSTICS / f"{node}-{effect}.zip"
+
+
 def render_dossier_page(dossier: DossierJson, documents: Mapping[str, str], *, in_lab: bool = False) -> str:
     """Return the page in front of a dossier: one file whose links lead into the archive. All text is escaped.
 
@@ -90,7 +99,7 @@ def render_dossier_page(dossier: DossierJson, documents: Mapping[str, str], *, i
 
 def write_dossier(context: ActionContext, intent: EffectIntent) -> None:
     """Write the dossier of an intent, over an older one. Raises AssayError if that fails."""
-    _load_secrets(context, intent.node)
+    load_secrets(context, intent.node)
     path = locate_dossier(context.reports, intent.node, intent.effect)
     write_atomically(path, build_zip(_build_members(context, intent)))
 
@@ -115,6 +124,7 @@ def _build_members(context: ActionContext, intent: EffectIntent) -> dict[str, by
     evidence = read_dossier_evidence(context, dossier, facts["evidence"])
     documents = {digest: document for digest, document in evidence.items() if isinstance(document, EvidenceDocument)}
     missing = {digest: "" if digest in documents else str(document) for digest, document in evidence.items()}
+    attached = dict(_read_attached(context.reports, dossier))
     texts = {
         "index.html": render_dossier_page(dossier, missing, in_lab=context.fleet.is_lab).encode(),
         "dossier.json": json.dumps(dossier, indent=1, sort_keys=True, ensure_ascii=False).encode(),
@@ -123,10 +133,20 @@ def _build_members(context: ActionContext, intent: EffectIntent) -> dict[str, by
             for digest, document in documents.items()
         },
     }
-    return {name: redact_bytes(text) for name, text in texts.items()}
+    return {name: redact_bytes(text) for name, text in texts.items()} | attached
 
 
-def _load_secrets(context: ActionContext, node: str) -> None:
+def _read_attached(reports: Path, dossier: DossierJson) -> Iterator[tuple[str, bytes]]:
+    """Yield the newest archives that were collected before a restart, as the ledger's digests have them."""
+    for archive in dossier["diagnostics"][-MAX_ATTACHED:]:
+        name = Path(archive["path"]).name
+        with suppress(OSError):  # the dossier names it all the same
+            content = (reports / DIAGNOSTICS / name).read_bytes()
+            if hashlib.sha256(content).hexdigest() == archive["sha256"]:
+                yield f"{DIAGNOSTICS}/{name}", content
+
+
+def load_secrets(context: ActionContext, node: str) -> None:
     """Register the secrets of this node, so that every process redacts the same and builds the same archive."""
     register_environment_secrets()
     try:

@@ -14,7 +14,8 @@ from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, project_node_ass
 from assay.decide.state.lemon_score import compute_lemon_score
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.model.decision import REPAIR_ACTIONS, WIPE, ActionName
+from assay.model.decision import COLLECT, REPAIR_ACTIONS, WIPE, ActionName
+from assay.model.entries.effects import EffectVerifiedEntry
 from assay.model.entries.faults import FaultClearedEntry, FaultEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, read_at_path
@@ -172,10 +173,19 @@ def build_dossier_content(context: ActionContext, intent: EffectIntent, facts: M
         "firmware": _read_firmware(context, facts["evidence"]),
         "faults": _list_faults(entries),
         "repairs": list_repairs(state, REPAIR_ACTIONS | {WIPE}),
+        "diagnostics": list_archives(entries),
         "moves": [{"at": move.at, "from": move.origin, "to": move.target} for move in transitions],
         "tests": facts["tests"],
         "failing": [{"run": recorded.run, **recorded.outcome.as_json()} for recorded in failing],
     }
+
+
+def list_archives(entries: Sequence[LedgerEntry]) -> list[DossierJson]:
+    """Return what was collected before restarts, the oldest first: when, the file with its digest, what it lacks."""
+    done = [EffectVerifiedEntry.read(entry) for entry in entries if entry.kind == EffectVerifiedEntry.kind]
+    fields = ("at", "path", "sha256", "bytes", "lacking")
+    collected = [each.facts for each in done if each.action == COLLECT and "path" in each.facts]
+    return [{field: facts[field] for field in fields} for facts in collected]
 
 
 def read_dossier_evidence(

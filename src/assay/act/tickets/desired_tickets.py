@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from assay.act.effects.effect_journal import derive_effect_id
-from assay.act.remedies.dossier_build import locate_dossier
+from assay.act.remedies.dossier_build import locate_diagnostics, locate_dossier
 from assay.act.tickets.fleet_tickets import (
     BREAKER_TICKET_KIND,
     join_by_commit,
@@ -44,7 +44,7 @@ from assay.decide.state.lemon_score import compute_lemon_score
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import make_cabling_tickets
-from assay.model.decision import FLAPPING_RULE, REPAIR_ACTIONS, WIPE
+from assay.model.decision import COLLECT, FLAPPING_RULE, REPAIR_ACTIONS, WIPE
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import IDENTITY_FAULT
 from assay.model.faults.fault_record import SEVERITIES, FaultRecord, FaultSeverity
@@ -169,10 +169,10 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     steps = inspection.steps if inspection else ()
     is_search = TICKET_ACTION in state.entry  # elsewhere the cause is known, and the state has work of its own
     acts = notes.describe_acts(incident.work.fault_class for incident in incidents) if is_search else []
-    dossier = ""
+    files = _list_archives(snapshot, view)
     if DOSSIER_ACTION in state.entry and node_state.decision:
         effect = derive_effect_id(node_state.decision, DOSSIER_ACTION)
-        dossier = f"{locate_dossier(REPORTS_FOLDER, view.name, effect)}  the dossier, for the vendor"
+        files.insert(0, f"{locate_dossier(REPORTS_FOLDER, view.name, effect)}  the dossier, for the vendor")
     place = f"{view.name} ({node_state.state})"
     title = f"{inspection.title}: {place}" if inspection else f"{node_state.state}: {view.name}"
     if incidents:
@@ -190,7 +190,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         verify=f"assay certify {view.name} --reason '…'",
         severity=min(severities, key=SEVERITIES.index),
         steps="\n".join([*acts, *steps]).replace("NODE", view.name),
-        files=dossier,
+        files="\n".join(files),
     )
 
 
@@ -431,7 +431,21 @@ def _incident_tickets(
             verify="\n".join(checks) or f"assay certify {view.name}",
             severity=incident.severity,
             steps="\n".join(acts).replace("NODE", view.name),
+            files="\n".join(_list_archives(snapshot, view)),
         )
+
+
+def _list_archives(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[str]:
+    """Return what was collected since the node left service: a file and what it is, each in a line."""
+    moves = reversed(view.node_state.transitions)
+    left = next((move.at for move in moves if snapshot.policy.is_in_service(move.origin)), "")
+    lines = []
+    for effect in view.node_state.effects:
+        path = str(locate_diagnostics(REPORTS_FOLDER, view.name, effect.id))
+        if effect.action == COLLECT and effect.at >= left and effect.reason.startswith(path):
+            what = f"diagnostics of {effect.at[:16]} UTC, from before a restart"
+            lines.append(f"{path}  {what}{effect.reason.removeprefix(path)}")
+    return lines
 
 
 def _is_answered(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:

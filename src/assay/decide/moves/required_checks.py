@@ -78,8 +78,8 @@ def are_entry_actions_verified(snapshot: FleetSnapshot, view: NodeSnapshot) -> b
 def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tuple[str, str]]:
     """Return the entry actions of the node's state, each with the standing of its effect ("" before it starts).
 
-    Tickets are left out, because nothing waits for them, and so is a drain that a person takes for done. Enrolled in
-    its state, a node has some for a burn-in only.
+    Tickets are left out, because nothing waits for them, and so are a drain that a person takes for done and a look
+    that failed. Enrolled in its state, a node has some for a burn-in only.
     """
     state = view.node_state
     if not state.decision:
@@ -89,7 +89,7 @@ def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tupl
     return [
         (action, effect.standing if effect else "")
         for action, effect in effects
-        if not (effect and state.takes_for_empty(effect))
+        if not (effect and (state.takes_for_empty(effect) or effect.is_harmless_failure))
     ]
 
 

@@ -12,7 +12,14 @@ from typing import Literal
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.correction_record import CorrectionRecord
 from assay.decide.trust.record import NOTHING_SAID, MoveRequest, TrustRecord
-from assay.model.decision import DRAIN_ACTIONS, PERSON_RULE, REPAIR_ACTIONS, DecisionCause, find_rule_name
+from assay.model.decision import (
+    DRAIN_ACTIONS,
+    LOOKING_ACTIONS,
+    PERSON_RULE,
+    REPAIR_ACTIONS,
+    DecisionCause,
+    find_rule_name,
+)
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import GpuIdentity
 from assay.model.facts import fact, shown
@@ -41,6 +48,11 @@ class EffectRecord:
     """Whether a fault of the node asked for it, and no person, merge or bring-up."""
     started_at: str = shown(omit_stored=True, default="")
     """When it began: ISO 8601 UTC; "" in older histories."""
+
+    @property
+    def is_harmless_failure(self) -> bool:
+        """Whether it failed, and only looked at the node: nothing waits for it."""
+        return self.standing == "failed" and self.action in LOOKING_ACTIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> 
     """Return the outstanding effects of a node, in their order. Tickets are no effects.
 
     After a failed action, no other action follows, because each needs the one before it; but a node whose settings
-    failed is opened again, and one whose drives were not wiped gets its dossier. If a person certifies the node after
-    the failure, assay tries the action again. On a held node, only started effects are outstanding. A drain that a
-    person takes for done is outstanding no more, and is only verified.
+    failed is opened again, one whose drives were not wiped gets its dossier, and one that could not be looked at gets
+    its repair. If a person certifies the node after the failure, assay tries the action again. On a held node, only
+    started effects are outstanding. A drain that a person takes for done is outstanding no more, and is only verified.
     """
     outstanding: list[OutstandingEffect] = []
     correction, needs_dossier_only = find_open_correction(node_state), False
@@ -39,8 +39,8 @@ def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> 
         decision = node_state.find_request(requested_by, action)
         effect = node_state.find_effect(decision, action)
         if effect and effect.standing == "failed":
-            needs_dossier_only = action == WIPE
-            if action in (CONFIGURE, WIPE):
+            needs_dossier_only |= action == WIPE
+            if action in (CONFIGURE, WIPE) or effect.is_harmless_failure:
                 continue
             break
         if needs_dossier_only and action != "dossier":

@@ -22,7 +22,16 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.decide.trust.record import AGE_CAUSE, APPROVED_CAUSE, TRUST_CAUSE, HeldDecision
 from assay.model.clock import MAX_CLOCK_SKEW
-from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, DRAIN_ACTIONS, PAPERWORK, PERSON_RULE, DecisionCause
+from assay.model.decision import (
+    CONFIGURE,
+    CONFIGURE_IDLE,
+    DRAIN_ACTIONS,
+    FREE_ACTIONS,
+    LOOKING_ACTIONS,
+    PAPERWORK,
+    PERSON_RULE,
+    DecisionCause,
+)
 from assay.model.entries.node_entries import OrderOutlivedEntry
 from assay.model.entries.rollouts import RolloutPausedEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
@@ -76,7 +85,9 @@ def find_move_trust(
     trust: Trust, policy: LifecyclePolicy, pool: str, state: str, to: str, actions: tuple[str, ...] = ()
 ) -> TrustSetting | None:
     """Return the trust step of a move with its actions, those on arrival by default; None for mere bookkeeping."""
-    actions = actions or tuple(action for action in policy.states[to].entry if to != state and action not in PAPERWORK)
+    actions = actions or tuple(
+        action for action in policy.states[to].entry if to != state and action not in FREE_ACTIONS
+    )
     is_bookkeeping = not actions and not (policy.is_in_service(state) or policy.is_in_service(to))
     return None if is_bookkeeping else trust.find(pool, actions)
 
@@ -94,6 +105,8 @@ def find_effect_obstacle(trust: Trust, node_state: NodeState, decision: str, act
         return stranger, ""
     if order and (late := record.find_outlived(order.order)):
         return late, order.order
+    if action in LOOKING_ACTIONS:
+        return "", ""
     setting = trust.find(node_state.pool, [action])
     if setting.step == "watch":
         return f"assay only watches ({setting})", ""
@@ -113,7 +126,7 @@ def _list_actions(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposa
         return RECORD_ACTIONS.get(proposal.remedy, ())
     entry = list_arrival_actions(snapshot, view, proposal)
     waiting = snapshot.policy.actions_while_pending(proposal.rule_name) if proposal.timing == "pending" else []
-    return tuple(action for action in dict.fromkeys([*waiting, *entry]) if action not in PAPERWORK)
+    return tuple(action for action in dict.fromkeys([*waiting, *entry]) if action not in FREE_ACTIONS)
 
 
 def find_outlived(
@@ -244,7 +257,8 @@ def _list_effect_waits(policy: LifecyclePolicy, trust: Trust, node_state: NodeSt
     outstanding = list_outstanding_effects(policy, node_state)
     for effect in outstanding:
         known = node_state.find_effect(effect.decision, effect.action)
-        held = tuple(other.action for other in outstanding if not other.is_started)
+        waiting = [other.action for other in outstanding if not other.is_started]
+        held = tuple(action for action in waiting if action not in LOOKING_ACTIONS)
         is_unknown = known is not None and known.standing == "unknown" and known.action in DRAIN_ACTIONS
         if known and is_unknown and (held or policy.states[node_state.state].until_idle):
             rest = f"{', '.join(held)} would go on" if held else f"it would leave {node_state.state}"

@@ -35,7 +35,7 @@ SOURCES = Path(__file__).parents[3]
 PYTHON = f'PYTHONPATH="{SOURCES}" exec "{sys.executable}"'
 TOOLS = (
     *("all_reduce_perf", "dcgmi", "dcgmproftester13", "fio", "gpu-fryer", "gpu_burn", "ib_write_bw", "nvbandwidth"),
-    *("nvidia-smi", "stress-ng", "stressapptest", "ubergemm"),
+    *("nvidia-bug-report.sh", "nvidia-smi", "stress-ng", "stressapptest", "ubergemm"),
 )
 """Those that run without site packages (`-S`)."""
 OF_NVIDIA = frozenset(TOOLS) - {"fio", "ib_write_bw", "stress-ng", "stressapptest"} | {"nv-fabricmanager", "modinfo"}

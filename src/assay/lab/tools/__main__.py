@@ -14,6 +14,7 @@ OWN = "provoke-faults"
 MODULES = {
     "gpu_tools": (
         *("all_reduce_perf", "dcgmi", "dcgmproftester13", "gpu-fryer", "gpu_burn", "nvbandwidth", "ubergemm"),
+        "nvidia-bug-report.sh",
         OWN,
     ),
     "host_tools": ("fio", "ib_write_bw", "stress-ng", "stressapptest", "update-grub", "update-initramfs"),

@@ -114,6 +114,8 @@ def run_dcgmi(words: list[str]) -> None:
     state = load_node_state()
     if words[:1] == ["mndiag"]:
         document = _make_rack_diagnosis(state)
+    elif words[:1] == ["health"]:
+        document = _check_health(state)
     elif words[:1] == ["diag"] and words[words.index("-r") + 1] in ("1", "2", "3", "4"):
         document = _make_diagnosis(state, int(words[words.index("-r") + 1]))
     else:
@@ -131,6 +133,38 @@ def _make_diagnosis(state: State, level: int) -> dict[str, Any]:
         "entity_groups": [{"entities": list(_list_entities(state)), "entity_group": "GPU", "entity_group_id": 1}],
         "metadata": {"Driver Version Detected": state["driver"], "version": DCGM_VERSION},
     }
+
+
+def _check_health(state: State) -> dict[str, Any]:
+    """Return the document of `health --check --json`: what its watches saw of each GPU."""
+    seen = {f"GPU {gpu['index']}": gpu["lost"] or not gpu["present"] for gpu in state["gpus"]}
+    overall = {"value": "Failure" if any(seen.values()) else "Healthy"}
+    children = {
+        name: {"children": {"Errors": {"children": {"PCIe system": {"value": "Failure"}}}}, "value": "Failure"}
+        for name, is_lost in seen.items()
+        if is_lost
+    }
+    return {"header": ["Health Monitor Report"], "body": {"Overall Health": overall, **children}}
+
+
+def write_bug_report(words: list[str]) -> None:
+    """Write the report, packed part by part: the driver's files, the kernel's log, and what nvidia-smi says."""
+    import gzip
+
+    state, path = load_node_state(), words[words.index("--output-file") + 1]
+    root = os.environ["ASSAY_ROOT"]
+    parts = [["Start of NVIDIA bug report log file.  Please include this file, along with a detailed description"]]
+    for name in ("/proc/cmdline", "/sys/module/nvidia/version", "/dev/kmsg"):
+        with open(root + name) as file:  # noqa: PTH123 — pathlib costs start-up time
+            parts.append(["_" * 44, "", f"*** {name}", *file.read().splitlines(), ""])
+    for gpu in () if "--safe-mode" in words else working_gpus(state):
+        fields = {"Serial Number": gpu["serial"], "GPU UUID": gpu["uuid"]}
+        fields |= {"Process ID": gpu["pids"][0], "Name": "python3 train.py"} if gpu["pids"] else {}
+        parts.append([f"GPU 0000{gpu['pci'].upper()}", *(f"    {name:<38}: {text}" for name, text in fields.items())])
+    with open(f"{path}.gz", "ab") as file:  # noqa: PTH123 — pathlib costs start-up time
+        for lines in parts:
+            file.write(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    print_lines(["Running nvidia-bug-report.sh... complete."])
 
 
 def _make_rack_diagnosis(state: State) -> dict[str, Any]:
@@ -296,6 +330,7 @@ TOOLS: Mapping[str, Callable[[list[str]], None]] = {
     "gpu-fryer": run_gpu_fryer,
     "gpu_burn": run_gpu_burn,
     "nvbandwidth": run_nvbandwidth,
+    "nvidia-bug-report.sh": write_bug_report,
     "provoke-faults": plant_provoked_faults,
     "ubergemm": run_ubergemm,
 }

@@ -31,7 +31,7 @@ from assay.node.probe.named_settings import (
     read_kernel,
     read_wiped_drives,
 )
-from assay.node.probe.node_access import NodeRoot, TimedQuestion
+from assay.node.probe.node_access import LazyTree, NodeRoot, TimedQuestion
 
 DEADLINE_S = 8.0
 HELP_WIDTH = 120
@@ -164,11 +164,18 @@ def _read_areas(
         "kernel_log": partial(read_kernel_log, root, since),
     }
     names = chosen.split(",") if chosen else list(areas)
+    areas["diagnostics"] = _ask_diagnostics
     areas["drive_wipe"] = partial(read_wiped_drives, root, json.loads(named.markers if named else "{}"))
     if unknown := set(names) - set(areas):
         sys.exit(f"the probe has no area {', '.join(sorted(unknown))}; it has {', '.join(areas)}")
     with _memory_limit():
         return gather_isolated({name: areas[name] for name in names}, deadline_s, KERNEL_ONLY)
+
+
+def _ask_diagnostics() -> LazyTree:
+    from assay.node.probe.diagnostics import ask_reports
+
+    return ask_reports()
 
 
 def _split_names(text: str) -> list[str]:

@@ -146,9 +146,10 @@ class SlurmStepTransport(CommandTransport):
 
 
 def _time_limit(words: Sequence[str]) -> int:
-    """Return the job's limit in minutes, for a job that nobody ends: a passive probe takes seconds."""
+    """Return the job's limit in minutes, for a job that nobody ends: a passive probe takes its `--deadline`."""
     if "--active" not in words:
-        return math.ceil(SQUEUE_TIMEOUT_S / 60)
+        seconds = float(words[words.index("--deadline") + 1]) if "--deadline" in words else SQUEUE_TIMEOUT_S
+        return math.ceil(seconds / 60)
     from assay.node.load_tools.registry import find_long_parts_s
 
     parts = words[words.index("--active") + 1].split(",")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -12,9 +13,10 @@ from functools import partial
 import anyio
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from assay.act.remedies.dossier_build import DIAGNOSTICS
 from assay.model.facts import format_compact
 from assay.model.ledger_entry import derive_id
 from assay.tell.api.endpoints import (
@@ -26,7 +28,7 @@ from assay.tell.api.endpoints import (
     VisitorRequest,
     read_query,
 )
-from assay.tell.api.openapi_document import API, build_openapi_document
+from assay.tell.api.openapi_document import API, ARCHIVE_PATH, ARCHIVE_TYPE, build_openapi_document
 from assay.tell.server.app_state import AppState
 from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
 from assay.tell.server.ledger_changes import EventStream, LedgerChanges
@@ -36,6 +38,7 @@ from assay.tell.views.listings import list_changes
 
 BUILT_AT_ONCE = 2
 MINUTE_S = 60
+ARCHIVE_NAME = re.compile(r"[\w.-]+\.zip")
 
 
 def routes(state: AppState) -> Sequence[BaseRoute]:
@@ -44,7 +47,8 @@ def routes(state: AppState) -> Sequence[BaseRoute]:
     made = [Route(f"{API}{endpoint.path}", api.make_endpoint(endpoint), methods=["GET"]) for endpoint in ENDPOINTS]
     stream = ChangeStream(state)
     described = Route(f"{API}/openapi.json", api.describe, methods=["GET"])
-    return [*made, Route(f"{API}/events", stream.stream_changes, methods=["GET"]), described]
+    files = Route(f"{API}{ARCHIVE_PATH}", api.get_archive, methods=["GET"])
+    return [*made, files, Route(f"{API}/events", stream.stream_changes, methods=["GET"]), described]
 
 
 class ApiRoutes:
@@ -87,6 +91,17 @@ class ApiRoutes:
         if answer is None:
             raise make_refusal(404, "there is nothing of this name")
         return tag, format_compact(answer).encode()
+
+    async def get_archive(self, request: Request) -> Response:
+        """Return an archive of what was collected before a restart."""
+        visitor = await self._gate.admit(request)
+        if visitor.is_customer:
+            raise make_refusal(403, "this is for the operators of the fleet")
+        name = str(request.path_params["file"])
+        path = self._state.context.reports / DIAGNOSTICS / name
+        if not ARCHIVE_NAME.fullmatch(name) or not await run_in_threadpool(path.is_file):
+            raise make_refusal(404, "there is no such archive")
+        return FileResponse(path, media_type=ARCHIVE_TYPE, filename=name, headers=SECURITY_HEADERS)
 
     async def describe(self, request: Request) -> Response:
         """Return the OpenAPI document."""

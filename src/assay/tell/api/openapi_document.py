@@ -29,6 +29,7 @@ REFUSALS = {
     "429": "Too many refusals; wait",
     "503": "Too many requests at once; wait",
 }
+ARCHIVE_PATH, ARCHIVE_TYPE = "/diagnostics/{file}", "application/zip"
 PROBLEM = {
     "type": "object",
     "description": "Why a request was refused, as RFC 9457 has it. `error` repeats `detail`.",
@@ -49,6 +50,7 @@ def build_openapi_document() -> dict[str, Any]:
     for path, (summary, body, answer) in describe_reports().items():
         paths[f"{API}{path}"] = {"post": _describe_post(path, summary, body, answer, schemas)}
     paths[f"{API}/events"] = {"get": _describe_stream()}
+    paths[f"{API}{ARCHIVE_PATH}"] = {"get": _describe_archive()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "assay", "version": version("assay-fleet"), "description": "The fleet, as JSON."},
@@ -124,6 +126,17 @@ def _describe_stream() -> dict[str, Any]:
     summary = "The changes as they come, or those of an operation until it has ended"
     parameters = [*_describe_query(EventsQuery), last]
     return {"summary": summary, "parameters": parameters, "responses": {"200": stream, **describe_refusals()}}
+
+
+def _describe_archive() -> dict[str, Any]:
+    archive = {"type": "string", "format": "binary"}
+    answer = {"description": "The archive", "content": {ARCHIVE_TYPE: {"schema": archive}}}
+    summary = "What was collected of a node before a restart; `files` of a ticket names it"
+    return {
+        "summary": summary,
+        "parameters": _describe_path(ARCHIVE_PATH),
+        "responses": {"200": answer, **describe_refusals()},
+    }
 
 
 def _describe_query(query: type[ApiQuery]) -> list[dict[str, Any]]:
