@@ -134,6 +134,25 @@ def test_no_secret_that_came_to_be_known_is_in_it(asked):
     assert not any(b"hunter2-of-the-dossier" in content for content in members(context, intent).values())
 
 
+@pytest.mark.parametrize(("stored", "is_held"), [(b"PK as collected", True), (b"PK changed", False), (b"", False)])
+def test_what_was_collected_before_restarts_is_in_the_dossier_as_the_ledger_has_it(asked, stored: bytes, is_held: bool):
+    context, intent, *_ = asked
+    digest = hashlib.sha256(b"PK as collected").hexdigest()
+    name = f"{NODE}-c-{is_held}-{len(stored)}.zip"
+    facts = {"path": f"reports/diagnostics/{name}", "sha256": digest, "bytes": 15, "lacking": [], "at": at(2)}
+    body = {"effect": "c1", "action": "collect", "reason": "written", "facts": facts}
+    context.ledger.append(LedgerEntry("c1v", at(3), "effect.verified", NODE, body))
+    if stored:
+        (context.reports / "diagnostics").mkdir(parents=True, exist_ok=True)
+        (context.reports / "diagnostics" / name).write_bytes(stored)
+    intent = replace(intent, effect=f"x-{name}", before=dossier.before(context, intent))
+    dossier.run(context, intent)
+    held = members(context, intent)
+    assert read_dossier(context.reports, NODE, intent.effect)["diagnostics"] == [facts]
+    assert digest in held["index.html"].decode()
+    assert (f"diagnostics/{name}" in held) == is_held
+
+
 def test_what_was_changed_cut_short_or_is_another_effects_is_no_dossier(asked):
     context, intent, _, _ = asked
     dossier.run(context, intent)

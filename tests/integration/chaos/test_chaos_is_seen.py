@@ -43,7 +43,11 @@ def effects(actions: tuple[str, ...]) -> list[LedgerEntry]:
     return [entry for wish in wishes for entry in carried(wish)]
 
 
-OUT = [ENROLLED, *moved("d1", "production", "production-reboot"), *effects(("cordon", "drain-now", "collect", "reboot"))]
+OUT = [
+    ENROLLED,
+    *moved("d1", "production", "production-reboot"),
+    *effects(("cordon", "drain-now", "collect", "reboot")),
+]
 Plant = Callable[..., list[str]]
 
 

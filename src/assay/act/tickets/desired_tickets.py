@@ -443,8 +443,8 @@ def _list_archives(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[str]:
     for effect in view.node_state.effects:
         path = str(locate_diagnostics(REPORTS_FOLDER, view.name, effect.id))
         if effect.action == COLLECT and effect.at >= left and effect.reason.startswith(path):
-            what = f"diagnostics of {effect.at[:16]} UTC, from before a restart"
-            lines.append(f"{path}  {what}{effect.reason.removeprefix(path)}")
+            title = f"diagnostics of {effect.at[:16]} UTC, from before a restart"
+            lines.append(f"{path}  {title}{effect.reason.removeprefix(path)}")
     return lines
 
 
