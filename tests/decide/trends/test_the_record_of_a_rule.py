@@ -168,8 +168,8 @@ def name_stages(opened: OpenedWarnings) -> list[tuple[str, str, TrendStage]]:
 
 
 def test_a_limit_that_is_years_away_is_not_forecast() -> None:
-    assert "at this rate it reaches 85 in 42 d" in find(1, earlier=65.0).because
-    assert "reaches" not in find(1, earlier=69.9).because
+    assert "at this rate it reaches 85 in 42 d" in find(1, straight=42).because
+    assert "reaches" not in find(1, straight=900).because
 
 
 def test_lost_readings_are_told_as_a_share() -> None:

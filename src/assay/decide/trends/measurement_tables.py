@@ -71,6 +71,21 @@ CASE WHEN node = '' THEN 'it has no node' WHEN since_s IS NULL THEN 'its since i
 _FAILED_REASONS = "CASE WHEN node = '' THEN 'it has no node' WHEN time_s IS NULL THEN 'its time is none' END"
 
 
+_UNKNOWN = """
+SELECT DISTINCT name FROM read_measurements WHERE unit IS NULL AND name NOT IN (SELECT name FROM declared)
+ORDER BY name LIMIT 3
+"""
+_DECLARED = """
+WITH usual_units AS (SELECT name, mode(unit) AS mode_unit FROM read_measurements GROUP BY name)
+SELECT r.* REPLACE (
+    coalesce(r.unit, d.unit, '') AS unit, coalesce(nullif(r.worse, ''), d.worse, '') AS worse,
+    coalesce(at_least, CASE coalesce(nullif(r.worse, ''), d.worse) WHEN 'down' THEN '-inf'::DOUBLE END) AS at_least,
+    coalesce(at_most, CASE coalesce(nullif(r.worse, ''), d.worse) WHEN 'up' THEN 'inf'::DOUBLE END) AS at_most
+  ), coalesce(d.unit, mode_unit, '') AS usual
+FROM read_measurements r JOIN usual_units u ON r.name = u.name LEFT JOIN declared d ON r.name = d.name
+"""
+
+
 class TrendFiles(NamedTuple):
     """The files; what gets worse needs measurements. Without holders, a part is its place, and all parts are peers.
 
@@ -166,30 +181,11 @@ def _declare(
     database.execute("CREATE OR REPLACE TEMP TABLE declared (name VARCHAR, unit VARCHAR, worse VARCHAR)")
     database.executemany("INSERT INTO declared VALUES (?, ?, ?)", pairs or [("", "", "")])
     rows.create_view("read_measurements", replace=True)
-    view = database.view("read_measurements")
-    unknown = (
-        view.filter("unit IS NULL AND name NOT IN (SELECT name FROM declared)").project("name").distinct().limit(3)
-    )
-    if names := [row[0] for row in unknown.order("name").fetchall()]:
+    unknown = database.execute(_UNKNOWN).fetchall()
+    if names := [row[0] for row in unknown]:
         fix = f"say --declare '{names[0]}=C:up', with its unit, and which side is worse"
         raise AssayError(f"nothing tells the unit of {', '.join(names)}", where=str(path), fix=fix)
-    sides = (
-        "coalesce(at_least, CASE worse WHEN 'down' THEN '-inf'::DOUBLE END) AS at_least, "
-        "coalesce(at_most, CASE worse WHEN 'up' THEN 'inf'::DOUBLE END) AS at_most"
-    )
-    usual = view.aggregate("name, mode(unit) AS mode_unit", "name").set_alias("usual_units")
-    known = view.set_alias("r").join(usual, "r.name = usual_units.name", how="left")
-    joined = (
-        known.project("r.*, mode_unit")
-        .set_alias("q")
-        .join(database.table("declared").set_alias("d"), "q.name = d.name", how="left")
-    )
-    named = joined.project(
-        "q.* EXCLUDE (unit, worse, mode_unit), coalesce(q.unit, d.unit, '') AS unit, "
-        "coalesce(d.unit, mode_unit, '') AS usual, "
-        "coalesce(nullif(q.worse, ''), d.worse, '') AS worse"
-    )
-    return named.project(f"* REPLACE ({sides})")
+    return database.sql(_DECLARED)
 
 
 def _read_file(database: DuckDBPyConnection, path: Path) -> tuple[DuckDBPyRelation, bool]:

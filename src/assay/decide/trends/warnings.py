@@ -47,7 +47,7 @@ def find_revision(rules: TrendRules, name: str) -> str:
 
 def make_rule_records(rules: TrendRules, history: WarningHistory, failures: Sequence[PartFailure]) -> list[RuleRecord]:
     """Return the record of each rule, in their order. `failures`: all faults of hardware."""
-    return [_make_record(rules, name, rule, history, failures) for name, rule in rules.rules.items()]
+    return [_make_record(rules, name, history, failures) for name in rules.rules]
 
 
 def describe_unearned_stage(rules: TrendRules, record: RuleRecord) -> str:
@@ -67,13 +67,9 @@ def find_break_even(rules: TrendRules, act_hours: float) -> float:
     return act_hours / (act_hours + rules.costs.failure.node_hours)
 
 
-def _make_record(
-    rules: TrendRules, name: str, rule: TrendRule, history: WarningHistory, failures: Sequence[PartFailure]
-) -> RuleRecord:
-    revision = find_revision(rules, name)
-    own = [
-        warning for warning in history.warnings if (warning.content.rule, warning.content.revision) == (name, revision)
-    ]
+def _make_record(rules: TrendRules, name: str, history: WarningHistory, failures: Sequence[PartFailure]) -> RuleRecord:
+    rule, revision = rules.rules[name], find_revision(rules, name)
+    own = [known for known in history.warnings if (known.content.rule, known.content.revision) == (name, revision)]
     counts = Counter(warning.closed.outcome if warning.closed else "open" for warning in own)
     ended = [ClosedWarning(warning.closed.lead_days, warning.closed.outcome) for warning in own if warning.closed]
     lost = history.demotions.get((name, revision), "") if rule.stage == "record" else ""
@@ -127,8 +123,7 @@ QUIET = timedelta(days=30)
 """So long after a warning, the same part and rule have no other one."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedWarnings:
+class OpenedWarnings(NamedTuple):
     """New warnings by node, and the rules that lost their stage because they warned of too many parts at once."""
 
     warnings: tuple[tuple[str, TrendWarnedEntry], ...]

@@ -23,7 +23,6 @@ from assay.fabric.weekly.compared_readings import READINGS, ComparedReading
 from assay.fabric.weekly.week import COUNTERS, DAYS, WEEK_S, FabricWeek, PortWeekSummary, ReadingTrend
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.gc_pause import pause_gc
 from assay.model.peer_statistics import compute_median_slope, compute_slope_noise
 from assay.model.specs.fabric.cable import Cable, PortId
 
@@ -50,10 +49,9 @@ def aggregate_week(
     `now` is the moment of aggregation. It shows how long the fabric has not been scanned.
     """
     aggregator = _WeekAggregator(cables)
-    with pause_gc():
-        for document in iter_stored_scans(latest, get, days):
-            aggregator.add(document)
-        return aggregator.finish(fabric, latest.digest(), now)
+    for document in iter_stored_scans(latest, get, days):
+        aggregator.add(document)
+    return aggregator.finish(fabric, latest.digest(), now)
 
 
 def iter_stored_scans(

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple
 
 from assay.fabric.fabric_answers import ChangedPort, WeekChanges
@@ -93,6 +94,20 @@ class WeeklyEvaluation:
     def fabric(self) -> str:
         """The design's name."""
         return self.week.fabric
+
+    @cached_property
+    def port_of(self) -> dict[PortId, PortWeek]:
+        """Every port by its id."""
+        return {port.end.port_id: port for port in self.ports}
+
+    @cached_property
+    def ports_between_switches(self) -> Mapping[str, list[PortWeek]]:
+        """The ports to other switches, by switch."""
+        ports: dict[str, list[PortWeek]] = defaultdict(list)
+        for port in self.ports:
+            if not (port.end.node or port.far.node):
+                ports[port.end.device].append(port)
+        return ports
 
     @property
     def is_whole(self) -> bool:
