@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.decide.trends.days import OWN_FROM, OWN_TO, list_compared_days
 from assay.decide.trends.measured_days import Grid
-from assay.decide.trends.part_evidence import Tail, find_middle, learn_tail, measure_growth, rank_scores
+from assay.decide.trends.part_evidence import Tail, find_middle, learn_tail, make_course, measure_growth, rank_scores
 from assay.decide.trends.part_findings import ADDS, add_evidence
 
 NAN = float("nan")
@@ -114,3 +114,14 @@ def test_a_sum_of_counters_counts_by_its_rank_among_healthy_parts_of_past_weeks(
     evidence = rank_scores(np.vstack([today, past]), np.arange(101) < 100)[0]
     assert evidence[:98].max() == 0.0, "no sum, no evidence"
     assert evidence[98:].tolist() == pytest.approx([1.0, 3.0, 3.0]), "100 of 1,000 reached 0.5, and none more than 1"
+
+
+@pytest.mark.parametrize(("day", "is_told"), [(105, False), (115, True)])
+def test_the_level_of_a_part_that_came_within_75_days_may_be_its_own(day: int, is_told: bool) -> None:
+    days, held = np.arange(120, dtype=np.int32), np.zeros((25, 120), np.int16)
+    held[3, 40:] = 1
+    values = np.random.default_rng(1).normal(0, 1, held.shape) + 9 * held
+    course = make_course("heat", Grid(days, values, held, np.zeros_like(held)), np.ones(25, bool), counts=False)
+    level = course.score(day, 20)["level"]
+    assert np.isfinite(level[:3]).all()
+    assert (level[3] > 5) == is_told

@@ -119,13 +119,14 @@ def trends(
 
     report = read_without_damaged(read, skip)
     report.answer.check_compared()
-    lines = [*format_trends(report.answer, report.advised), *format_records(report.judged_records)]
+    shown = report.make_answer()
+    lines = [*format_trends(report.answer, report.advised), *format_records(shown.records)]
     if refused.count:
         lines += [
             f"Refused: {format_count(refused.count, 'row')} that cannot be right:",
             *(f"  {line}" for line in refused.lines),
         ]
-    print_answer(report.make_answer(), form, lines)
+    print_answer(shown, form, lines)
     if own:
         own.print_page(form, "trends")
     raise typer.Exit(1 if report.answer.warnings else 0)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from assay.decide.trends.days import RATE_DAYS
-from assay.decide.trends.fleet_tables import SHARED_TRAITS
 from assay.decide.trends.warning_record import ForecastFactors
 
 Statistic = Literal["change", "creep", "level", "rate", "fortnight", "total"]
@@ -44,11 +43,6 @@ class ChangeScore(NamedTuple):
     evidence: float
     part_evidence: float
     statistic: Statistic = "change"
-
-    @property
-    def sku(self) -> str:
-        """What kind of part it is of."""
-        return self.traits[SHARED_TRAITS.index("sku")]
 
     @property
     def limit(self) -> float | None:

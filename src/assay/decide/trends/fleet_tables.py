@@ -32,7 +32,6 @@ from assay.model.entries.assets import SetupSeenEntry
 from assay.model.entries.faults import FaultEntry
 from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.errors import AssayError
-from assay.model.faults.fault_record import FaultRecord
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import read_part
@@ -144,7 +143,8 @@ def list_failures(ledger: Ledger, as_of: datetime) -> list[PartFailure]:
     for entry in ledger.entries(kinds=[FaultEntry.kind]):
         fault = FaultEntry.read(entry)
         seen = parse_time(fault.first_seen or entry.at)
-        if fault.fault in failures or seen > as_of or not is_hardware_failure(fault):
+        is_bad = fault.blame == "hardware" and fault.severity in ("catastrophic", "degraded")
+        if fault.fault in failures or seen > as_of or not is_bad or fault.fault_class.startswith(TREND_CLASSES):
             continue
         named = read_part(fault.subject), fault.fault_class, fault.fault
         failures[fault.fault] = PartFailure(seen, entry.node, *named, by_check=set(fault.marks) == {"check"})
@@ -162,12 +162,6 @@ def read_warnings(ledger: Ledger, as_of: datetime) -> WarningHistory:
         tests = sum(warning.at <= visit <= (warning.closed_at or as_of) for visit in visits)
         counted.append(replace(warning, tests=tests))
     return replace(history, warnings=tuple(counted))
-
-
-def is_hardware_failure(fault: FaultEntry | FaultRecord) -> bool:
-    """Whether a fault says that hardware failed."""
-    is_bad = fault.blame == "hardware" and fault.severity in ("catastrophic", "degraded")
-    return is_bad and not fault.fault_class.startswith(TREND_CLASSES)
 
 
 def _list_files(home: Path, as_of: datetime, left_out: Collection[str]) -> list[list[str]]:

@@ -156,17 +156,15 @@ class Course:
         last = self.cut(self.apart, day, RECENT_DAYS - 1, 0)
         month = find_middle(self.cut(self.apart, day, MONTHLY_DAYS - 1, 0), LEAST_OWN)
         days = self.grid.days[self.grid.window(day, LONG_FROM, LONG_TO)]
+        before = self.cut(self.apart, day, LONG_FROM, LONG_TO)
         is_long = len(days) > 0 and days[-1] - days[0] >= LEAST_SPAN
-        long = (
-            find_middle(self.cut(self.apart, day, LONG_FROM, LONG_TO), LEAST_OWN)
-            if is_long
-            else np.full_like(own, np.nan)
-        )
+        long = find_middle(before, LEAST_OWN) if is_long else np.full_like(own, np.nan)
+        is_old = np.isfinite(before).any(axis=1)  # a new part's level may be its own, as after a repair
         level = find_middle(last, LEAST_RECENT, np.zeros(len(last)))
         change = find_middle(last, LEAST_RECENT, own) - own
         if self.least_spread:
             return {"change": change}
-        return {"change": change, "creep": month - long, "level": np.where(np.isfinite(own), level, np.nan)}
+        return {"change": change, "creep": month - long, "level": np.where(np.isfinite(own) & is_old, level, np.nan)}
 
     def _count(self, day: int) -> Scores:
         growth, total = self.apart, fill_forward(self.grid.values)[:, self.grid.find(day)]

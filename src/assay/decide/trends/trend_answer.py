@@ -146,11 +146,6 @@ class TrendReport:
     unread: Sequence[str] = ()
     refused: RefusedRows = field(default_factory=RefusedRows)
 
-    @property
-    def judged_records(self) -> list[RuleRecord]:
-        """Return the records of the rules that have warned."""
-        return [record for record in self.records if record.has_warned]
-
     def make_answer(self) -> TrendsAnswer:
         """Return what is told of it."""
         return TrendsAnswer(
@@ -164,7 +159,7 @@ class TrendReport:
             silent=self.answer.series.silent,
             too_new=self.answer.series.new,
             rules=[self.answer.make_rule()],
-            records=self.judged_records,
+            records=[record for record in self.records if record.has_warned],
             refused_rows=self.refused.count,
             refused=self.refused.lines or None,
             unread=[*self.unread] or None,

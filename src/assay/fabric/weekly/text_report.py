@@ -12,14 +12,7 @@ from assay.model.text.lists import format_count
 SHOWN_CHANGES = 10
 
 
-def format_weekly_verdict(evaluation: WeeklyEvaluation) -> str:
-    """Return the state of the fabric in one line."""
-    links, scans = format_count(len(evaluation.ports) // 2, "link"), format_count(evaluation.week.scans, "scan")
-    verdict = describe_ports_to_check(evaluation)
-    return f"fabric {evaluation.fabric}: {verdict} ({links}, {scans}, {format_week_span(evaluation)})"
-
-
-def describe_ports_to_check(evaluation: WeeklyEvaluation) -> str:
+def _describe_ports_to_check(evaluation: WeeklyEvaluation) -> str:
     """Return how many ports need a look, or why nothing is known yet; and what was not judged."""
     unjudged = "; ".join(part.part for part in evaluation.unjudged)
     if count := len(evaluation.ranked):
@@ -28,11 +21,6 @@ def describe_ports_to_check(evaluation: WeeklyEvaluation) -> str:
     if doubt := evaluation.week.doubt:
         return f"nothing is known yet: {doubt[1]}"
     return f"nothing stands out in what was judged; not judged: {unjudged}" if unjudged else "nothing stands out"
-
-
-def format_week_span(evaluation: WeeklyEvaluation) -> str:
-    """Return the first and the last time of the week."""
-    return f"{evaluation.week.start:%Y-%m-%d %H:%M} to {evaluation.week.end:%Y-%m-%d %H:%M} UTC"
 
 
 def format_weekly_text(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> str:
@@ -56,7 +44,9 @@ def _format_changes(changes: WeekChanges | None, errors: int) -> Iterator[str]:
 
 
 def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges | None) -> Iterator[str]:
-    yield format_weekly_verdict(evaluation)
+    links, scans = format_count(len(evaluation.ports) // 2, "link"), format_count(evaluation.week.scans, "scan")
+    span = f"{evaluation.week.start:%Y-%m-%d %H:%M} to {evaluation.week.end:%Y-%m-%d %H:%M} UTC"
+    yield f"fabric {evaluation.fabric}: {_describe_ports_to_check(evaluation)} ({links}, {scans}, {span})"
     yield from _format_changes(changes, evaluation.errors)
     yield from evaluation.list_manager_moves()
     for number, ranked in enumerate(evaluation.worst, start=1):
