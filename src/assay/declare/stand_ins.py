@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
@@ -42,6 +40,8 @@ class StandIn:
 
 @cache
 def _read_placeholders() -> tuple[tuple[re.Pattern[str], str], ...]:
+    import yaml  # `assay status` needs only the names of settings
+
     listed = yaml.safe_load(PLACEHOLDERS_FILE.read_text(encoding="utf-8"))
     return tuple((re.compile(placeholder["pattern"]), str(placeholder["what"])) for placeholder in listed)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from assay.act.loop.context import ControllerContext
 from assay.decide.faults.telemetry_silence import (
     SOURCE_LABELS,
     SilenceWave,
@@ -27,6 +27,9 @@ from assay.model.reading import parse_reading
 from assay.model.timestamps import format_time
 from assay.observe.last_seen import ALL_AGENTS, CONTACTS_FILE, Contact, LastSeen
 
+if TYPE_CHECKING:
+    from assay.act.loop.context import ControllerContext
+
 
 def open_last_seen(context: ControllerContext) -> LastSeen:
     """Return the store of when each node of this fleet was last heard, `.assay/heard.sqlite`."""
@@ -35,20 +38,15 @@ def open_last_seen(context: ControllerContext) -> LastSeen:
 
 def read_unread_nodes(fleet: Fleet, home: Path, states: Collection[NodeState], now: datetime) -> dict[str, str]:
     """Return the nodes in service whose last reading is too old, and when it was, as `list_unread`."""
-    return list_unread(states, fleet.policies.values(), _read_last_answers(home, states), now)
+    answered = LastSeen(home / CONTACTS_FILE).last_answers([state.node for state in states])
+    return list_unread(states, fleet.policies.values(), answered, now)
 
 
 def read_reading_times(home: Path, states: Collection[NodeState]) -> dict[str, str]:
     """Return when the probe of each node answered last: ISO 8601 UTC. A node that was never read is missing."""
-    return {
-        node: format_time(datetime.fromtimestamp(at, UTC))
-        for (node, source), at in _read_last_answers(home, states).items()
-        if source == "probe"
-    }
-
-
-def _read_last_answers(home: Path, states: Collection[NodeState]) -> dict[tuple[str, str], float]:
-    return LastSeen(home / CONTACTS_FILE).last_answers([state.node for state in states])
+    answered = LastSeen(home / CONTACTS_FILE).last_answers([state.node for state in states])
+    probed = {node: at for (node, source), at in answered.items() if source == "probe"}
+    return {node: format_time(datetime.fromtimestamp(at, UTC)) for node, at in probed.items()}
 
 
 def read_last_observed(context: ControllerContext) -> dict[str, float]:
