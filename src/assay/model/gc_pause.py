@@ -32,17 +32,14 @@ def keep_objects() -> None:
 
 @contextmanager
 def pause_gc() -> Iterator[None]:
-    """Create objects without collections. Afterwards they are in the oldest generation, which is scanned rarely.
-
-    Where objects are kept, the new ones stay young: Python can only move all, and would scan the kept ones again.
-    """
+    """Create objects without collections. Afterwards they are in the oldest generation, which is scanned rarely."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
-            if not _KEPT.is_set():
+            if not _KEPT.is_set():  # else kept objects would be scanned again
                 gc.freeze()  # freeze and unfreeze together move all objects into the oldest generation, at no cost
                 gc.unfreeze()
             gc.enable()

@@ -85,8 +85,9 @@ class LastSeen:
 
     def contacts(self, nodes: Collection[str] | None = None) -> dict[tuple[str, str], Contact]:
         """Return the contact with every source, or those of `nodes`, by (node, source)."""
+        parse = datetime.fromisoformat
         return {
-            (node, source): Contact(_parse_time(at) if at else None, _parse_time(since), _parse_time(polled))
+            (node, source): Contact(parse(at) if at else None, parse(since), parse(polled))
             for node, source, at, since, polled in self._select("node, source, at, since, looked", "word", nodes)
         }
 
@@ -99,8 +100,8 @@ class LastSeen:
     def _select(self, columns: str, table: str, nodes: Collection[str] | None) -> list[Any]:
         """Return the rows of a table, or those of `nodes`."""
         chosen = "" if nodes is None else "WHERE node IN (SELECT value FROM json_each(?))"
+        named = () if nodes is None else (json.dumps([*nodes]),)
         with self._read() as data:
-            named = () if nodes is None else (json.dumps([*nodes]),)
             return data.execute(f"SELECT {columns} FROM {table} {chosen}", named).fetchall()  # noqa: S608
 
     def count_received(self) -> int:
@@ -161,7 +162,3 @@ class LastSeen:
 def _write_contact(data: sqlite3.Connection, key: tuple[str, str], contact: Contact) -> None:
     times = (at.isoformat() if at else "" for at in (contact.last_at, contact.silent_since, contact.polled_at))
     data.execute("INSERT OR REPLACE INTO word VALUES (?, ?, ?, ?, ?)", (*key, *times))
-
-
-def _parse_time(text: str) -> datetime:
-    return datetime.fromisoformat(text)

@@ -11,11 +11,10 @@ Checks and `measure` word a difference in one form, and join several by "; ":
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from assay.decide.drift.sync_report import UNKNOWN_PREFIX, SyncDifference
@@ -26,7 +25,6 @@ from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import PassCount, RecordedOutcome, StandingFailure
 from assay.model.specs.check_catalog import CheckDeclaration
-from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.lifecycle_policy import LifecyclePolicy, PhaseAges, find_longest_hours
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_minute, parse_epoch_seconds_cached
@@ -139,14 +137,6 @@ class SettingLines:
         self._fleet = fleet
         self._known: dict[str, dict[str, str]] = {}
 
-    @cached_property
-    def _paths(self) -> Mapping[str, list[tuple[str, str]]]:
-        """Path and line of each declared value by its document: only what differs is looked for."""
-        paths = defaultdict[str, list[tuple[str, str]]](list)
-        for (document, path), where in self._fleet.lines.items():
-            paths[document].append((path, where))
-        return paths
-
     def find(self, spec: str, name: str, place: str) -> str:
         """Return where `name` is declared now, if that is in the file of `place`; else `place`."""
         if spec not in self._known:
@@ -156,24 +146,21 @@ class SettingLines:
 
     def _list_names(self, spec: str) -> Iterator[tuple[str, str]]:
         """Yield name and line, better names first."""
-        declared = self._fleet.node_specs[spec]
-        for path, where in self._paths[f"NodeSpec/{spec}"]:
+        declared, lines = self._fleet.node_specs[spec], self._fleet.lines.items()
+        paths = [(path, where) for (document, path), where in lines if document == f"NodeSpec/{spec}"]
+        for path, where in paths:
             for mapping in _NAMED_BY_KEY:
                 if path.startswith(mapping):
                     yield path.removeprefix(mapping), where
             yield path.replace(".", "_"), where
-        for path, where in self._paths[f"NodeSpec/{spec}"]:
+        for path, where in paths:
             name = path.rpartition(".")[2]
             if not name.isdigit() and name not in _INSIDE_A_VALUE:
                 yield name, where
         if bundle := self._fleet.bundles.get(declared.firmware):
-            yield from self._list_components(bundle)
-
-    def _list_components(self, bundle: FirmwareBundle) -> Iterator[tuple[str, str]]:
-        lines = dict(self._paths[f"FirmwareBundle/{bundle.name}"])
-        for number, component in enumerate(bundle.components):
-            where = lines.get(f"components.{number}.version", "")
-            yield from ((name, where) for name in (*component.inventory, component.name))
+            for number, component in enumerate(bundle.components):
+                where = self._fleet.lines.get((f"FirmwareBundle/{bundle.name}", f"components.{number}.version"), "")
+                yield from ((name, where) for name in (*component.inventory, component.name))
 
 
 NAMED_CHECKS = 3

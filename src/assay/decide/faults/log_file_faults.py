@@ -217,7 +217,6 @@ class LogFaultCollector:
         }
         self._hosts: dict[str, tuple[SteadyClock, FaultCorrelator]] = {}
         self._orders: defaultdict[str, RecoveryOrder] = defaultdict(RecoveryOrder)
-        self._correlated: dict[str, bool] = {}
         self._faults: dict[tuple[str, str, str], LogFault] = {}
         self._by_place: defaultdict[tuple[str, str], list[LogFault]] = defaultdict(list)
         self._secondary: defaultdict[str, list[LogFault]] = defaultdict(list)
@@ -235,7 +234,7 @@ class LogFaultCollector:
         clock, correlator = self._hosts[host]
         at = clock.read(message)
         near = clock.count_line() if at is None else at
-        is_correlated, seen_at = near is not None and self._is_correlated(name, correlator), None
+        is_correlated, seen_at = near is not None and correlator.is_relevant(name), None
         if near is not None and is_correlated:
             if primary := self._find_primary(name, place, near, correlator, is_timed=at is not None):
                 self._faults[host, *primary].secondary[name] += message.lines
@@ -260,13 +259,6 @@ class LogFaultCollector:
             return correlator.find_primary(name, place, near)
         primary = correlator.find_primary(name, place, near, EVENT_SECONDS)
         return primary if primary and may_follow(self._catalog, name, place, primary) else None
-
-    def _is_correlated(self, name: str, correlator: FaultCorrelator) -> bool:
-        """Whether faults of a class may follow from others or others from them. Most do not, and logs have many."""
-        is_relevant = self._correlated.get(name)
-        if is_relevant is None:
-            is_relevant = self._correlated[name] = correlator.is_relevant(name)
-        return is_relevant
 
     def _absorb(self, primary: LogFault, at: float, correlator: FaultCorrelator) -> None:
         """Take back what was counted just before `primary` and follows from it: the lines of an event have no order."""

@@ -114,14 +114,8 @@ def list_unread(
     for state in states:
         if state.state not in earliest or state.unsettled_effects:
             continue
-        silent = {
-            source
-            for source, at in earliest[state.state].items()
-            if is_silent(answered.get((state.node, source), 0.0), state.since, at)
-        }
-        if not silent:
-            continue
         last = {source: answered.get((state.node, source), 0.0) for source in SOURCE_LABELS}
+        silent = {source for source, at in earliest[state.state].items() if is_silent(last[source], state.since, at)}
         if "probe" in silent or (last["agent"] and last["bmc"] and {"agent", "bmc"} <= silent):
             at = last["probe"] if "probe" in silent else max(last["agent"], last["bmc"])
             unread[state.node] = format_time(datetime.fromtimestamp(at, now.tzinfo)) if at else ""

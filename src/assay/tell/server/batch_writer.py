@@ -230,16 +230,12 @@ class BatchWriter:
                 self._write_pending([])
                 continue
             time.sleep(GATHER_S)
-            waiting = [first, *self._take_waiting()]
+            waiting = [first]
+            while not self._queue.empty() and len(waiting) <= MAX_BATCHES_AT_ONCE:
+                waiting.append(self._queue.get())
             self._write_pending([pending for pending in waiting if pending])
             if None in waiting:
                 return
-
-    def _take_waiting(self) -> list[PendingBatch | None]:
-        taken: list[PendingBatch | None] = []
-        while not self._queue.empty() and len(taken) < MAX_BATCHES_AT_ONCE:
-            taken.append(self._queue.get())
-        return taken
 
     def _write_pending(self, waiting: Sequence[PendingBatch]) -> None:
         """Write batches and acknowledge them. If that fails, their agents get an error and send them again."""
@@ -248,7 +244,10 @@ class BatchWriter:
             if time.monotonic() - self._listening_recorded >= LISTENING_NOTE_S:
                 record_listening(context)
                 self._listening_recorded = time.monotonic()
-                self._look_at_clocks(context)
+                if time.monotonic() - self._clocks_looked_at >= CLOCKS_LOOK_S:
+                    self._clocks_looked_at = time.monotonic()
+                    if problem := find_wrong_clock(read_agent_clocks(context).values()):
+                        self._report(f"{problem}: set it by a time server; what they deliver has wrong times till then")
             acked = self._write(context, [pending.batch for pending in waiting])
         except Exception as error:  # the thread must go on; nothing was acknowledged
             self._report(str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}")
@@ -257,13 +256,6 @@ class BatchWriter:
             return
         for pending in waiting:
             pending.resolve(acked[pending.batch.node])
-
-    def _look_at_clocks(self, context: ControllerContext) -> None:
-        """Say of this server that its clock is wrong, once a minute while most agents differ from it alike."""
-        if time.monotonic() - self._clocks_looked_at >= CLOCKS_LOOK_S:
-            self._clocks_looked_at = time.monotonic()
-            if problem := find_wrong_clock(read_agent_clocks(context).values()):
-                self._report(f"{problem}: set it by a time server; what they deliver gets wrong times until then")
 
     def _write(self, context: ControllerContext, batches: Sequence[AgentBatch]) -> dict[str, WrittenBatch]:
         """Write faults, losses, readings and positions of batches, in this order; return the new positions by node."""

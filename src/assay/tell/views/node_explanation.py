@@ -155,8 +155,11 @@ def describe_node_status(source: RecordSource, state: NodeState, story: NodeStor
 
 def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:
     """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
+    from assay.decide.moves.held_answers import list_open_breakers
+
     ledger = source.ledger_for_reading
     requires, undecided = judge_requirements(source, state)
+    breakers = list_open_breakers(source.read_node_states()) if state.is_held_by_breaker else ()
     story = read_stories(source, [state]).get(state.node, NO_STORY)
     return extend(
         ExplainAnswer,
@@ -168,7 +171,7 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
         undecided=undecided,
         recorded=(*_list_planned(ledger, state.node), *_list_recorded(source.fleet.sound_fault_catalog, state)),
         agent=_describe_agent(source, state.node),
-        breaker=_find_open_breaker(source, state),
+        breaker=next((breaker for breaker in breakers if state.node in breaker.nodes), None),
         rollout=find_node_rollout(source, state.node),
         cost=_describe_cost(source, state),
         trust=find_node_trust(source.fleet, state),
@@ -312,13 +315,6 @@ def _describe_agent(source: RecordSource, node: str) -> str:
     words += [f"no kernel log: {state['log']}"] if state["log"] else []
     words += [f"no GPU events: {state['nvml']}"] if state["nvml"] not in ("", "not asked for") else []
     return "; ".join(words)
-
-
-def _find_open_breaker(source: RecordSource, state: NodeState) -> OpenBreaker | None:
-    from assay.decide.moves.held_answers import list_open_breakers
-
-    opened = list_open_breakers(source.read_node_states()) if state.is_held_by_breaker else ()
-    return next((breaker for breaker in opened if state.node in breaker.nodes), None)
 
 
 def _describe_cost(source: RecordSource, state: NodeState) -> str:
