@@ -336,8 +336,8 @@ class Ledger:
                 if before
                 else outcome_queries.select_last_outcome(*kind)
             )
-            found = outcomes.read_outcomes(connection, query, self._texts)
-        return found[0] if found else None
+            newest = outcomes.read_outcomes(connection, query, self._texts)
+        return newest[0] if newest else None
 
     def newest_passes(self, check: str) -> list[RecordedOutcome]:
         """Return the newest pass of a check on each subject, in no order."""

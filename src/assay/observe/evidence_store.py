@@ -78,10 +78,10 @@ class EvidenceStore:
         """Return when a node's newest document was read, "" without one: a copied file has a time of its own."""
         try:
             with self._node_path("latest", name).open("rb") as file:
-                found = _TIME.match(file.read(96))
+                begin = _TIME.match(file.read(96))
         except OSError:
             return ""
-        return format_time(datetime.fromisoformat(found[1].decode())) if found else ""
+        return format_time(datetime.fromisoformat(begin[1].decode())) if begin else ""
 
     def get(self, digest: str) -> EvidenceDocument:
         """Return the document with this digest. Raises AssayError where it is missing, or was changed."""

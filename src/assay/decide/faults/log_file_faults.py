@@ -143,6 +143,13 @@ class LogFault:
     event_at: float | None = None
     before: LogFault | None = None
 
+    @property
+    def is_of_start(self) -> bool:
+        """Whether it was seen while the node started, as far as the log's times since the boot tell."""
+        newest = self.newest
+        uptime_s = newest.at if newest and newest.wall is None else newest.uptime_s if newest else None
+        return uptime_s is None or uptime_s < START_S
+
     def begin_event(self, at: float) -> None:
         """Remember the fault as it is, unless a sighting came just before: what comes now may follow from another."""
         if self.event_at is None or at - self.event_at > EVENT_SECONDS:
@@ -334,7 +341,7 @@ class LogFaultCollector:
             last=described[-1].last,
             because=f"{described[0].because}; {len(parts)} parts say so together: {relation.source}",
         )
-        if all(fault.counter.count == 1 and _is_of_start(fault) for fault in faults):
+        if all(fault.counter.count == 1 and fault.is_of_start for fault in faults):
             joined = replace(joined, action="none", severity="informational", because=f"{joined.because}; {TRAIT}")
         return [joined]
 
@@ -349,13 +356,6 @@ class LogFaultCollector:
         if self._hosts[fault.host][0].runs_back:
             described = replace(described, first=described.last, last=described.first)
         return described
-
-
-def _is_of_start(fault: LogFault) -> bool:
-    """Whether a fault was seen while the node started, as far as the log's times since the boot tell."""
-    newest = fault.newest
-    uptime_s = newest.at if newest and newest.wall is None else newest.uptime_s if newest else None
-    return uptime_s is None or uptime_s < START_S
 
 
 def _is_later(fault: LogFault, action: LogFault) -> bool:
