@@ -385,3 +385,13 @@ def test_golden_digests_can_go_straight_into_the_folder_of_specs(fleet: Path) ->
     answer = CliRunner().invoke(specs_app, ["learn", "--golden", "n0003", "n0004", "--fleet", str(fleet)])
     assert isinstance(answer.exception, AssayError)
     assert answer.exception.what == "there is no evidence of n0003"
+
+
+def test_adapters_on_ethernet_bring_their_settings_and_are_no_front_end():
+    learned = accepted(draft_node_spec(seen("hgx-h100-roce", present=False)))
+    assert learned.roce == FLEET.node_specs["hgx-h100-roce"].roce
+    assert [nic.name for nic in learned.nics] == ["eth0", "eth1"]
+    odd = recorded("hgx-h100-roce")
+    odd["channels"]["probe"]["hca"]["mlx5_4"]["roce"]["qos"]["pfc"] = {"value": []}
+    assert "review: the adapters differ" in draft_node_spec(seen("hgx-h100-roce", document=odd))
+    assert accepted(draft_node_spec(seen("hgx-h100", present=False))).roce is None

@@ -254,6 +254,7 @@ def learn_entries(seen: ObservedNode) -> Iterator[DraftEntry]:
         yield seen.make_read_entry("fabric_manager", fabric_manager, str)
     yield _gpus(seen)
     yield _hcas(seen)
+    yield from _roce(seen)
     yield _nics(seen)
     yield _nvme(seen)
     yield _psus(seen)
@@ -337,8 +338,34 @@ def _hca_addresses(seen: ObservedNode, names: list[str]) -> tuple[dict[str, str]
     return {name: read[name] or present.get(name, "unknown") for name in names}, reviews
 
 
+def _list_roce(seen: ObservedNode) -> list[dict[str, Any]]:
+    """Return what each adapter on Ethernet shows: its `interface`, and the settings that a spec may declare."""
+    shown = []
+    for name in seen.parts("probe", "hca")[0]:
+        at = ("probe", "hca", name, "roce")
+        if interface := typed_value(seen.read(*at, "interface"), str):
+            dscp = typed_value(seen.read(*at, "qos", "dscp"), list) or []
+            settings = {
+                "mtu": typed_value(seen.read(*at, "mtu_bytes"), int),
+                "trust": typed_value(seen.read(*at, "qos", "trust"), str),
+                "pfc": typed_value(seen.read(*at, "qos", "pfc"), list),
+                "dscp": {key: int(priority) for key, _, priority in (str(entry).partition(":") for entry in dscp)},
+            }
+            shown.append({"interface": interface, "settings": settings})
+    return shown
+
+
+def _roce(seen: ObservedNode) -> Iterator[DraftEntry]:
+    if shown := _list_roce(seen):
+        first, *others = [adapter["settings"] for adapter in shown]
+        reasons = ("the adapters differ: this is the first one's",) if any(other != first for other in others) else ()
+        yield DraftEntry("roce", {name: read for name, read in first.items() if read not in (None, {})}, reasons)
+
+
 def _nics(seen: ObservedNode) -> DraftEntry:
     nics, reasons = seen.parts("probe", "nic")
+    of_fabric = {adapter["interface"] for adapter in _list_roce(seen)}
+    nics = {name: nic for name, nic in nics.items() if name not in of_fabric}
     speeds = {name: read_typed_value(nic, "speed_mbps", int) or 0 for name, nic in nics.items()}
     if not any(speeds.values()):
         return seen.make_unread_entry("nics", *(reasons or ("no interface shows its speed: none has a link",)))
