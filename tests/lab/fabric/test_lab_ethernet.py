@@ -2,13 +2,17 @@
 
 import pytest
 
+from assay.declare.loader import load_fleet
 from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.readers.format_detection import read_topology
 from assay.lab.fabric.cabling import has_ethernet, lay_cables, slow_cable, swap_cables, unplug_cable
+from assay.lab.fabric.ibnetdiscover import discover_lab_fabric
 from assay.lab.fabric.lldp import discover_ethernet
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from tests.fabric.readers.test_lldp import make_ethernet
+from tests.support.places import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +60,14 @@ def test_an_adapter_s_own_rate_slows_its_link(world, ethernet):
     )
     (slow,) = compare(world, ethernet).discrepancies
     assert (slow.kind, slow.nodes) == ("degraded", ("n02",))
+
+
+def test_a_mixed_fleet_has_both_discoveries(tmp_path, ethernet):
+    fleet = load_fleet(ROOT)
+    compute = compile_topology(fleet.designs["compute"], fleet)
+    lab = LabWorld(tmp_path)
+    lay_cables(lab, ethernet, compute)
+    assert has_ethernet(lab, "n01")
+    assert not has_ethernet(lab, "n0001")
+    assert compare_cabling(ethernet, read_topology(discover_ethernet(lab, "n01"))).verdict == "match"
+    assert compare_cabling(compute, read_topology(discover_lab_fabric(lab, "n0001"))).verdict == "match"
