@@ -296,12 +296,12 @@ def fold_storm(chunk: bytes) -> tuple[bytes, dict[bytes, int]]:
     many, last = Counter(keys), dict(zip(keys, places, strict=True))
     first = dict(zip(reversed(keys), reversed(places), strict=True))
     seconds = {second: number for number, second in enumerate(dict.fromkeys(second for second, _ in many))}
-    said, kept, times = dict[bytes, int](), set(last.values()), dict[bytes, int]()
+    newest, kept, times = dict[bytes, int](), set(last.values()), dict[bytes, int]()
     for key, count in many.items():
         second, text = key
-        if is_new := seconds[second] - said.get(text, -2) > 1:
+        if is_new := seconds[second] - newest.get(text, -2) > 1:
             kept.add(first[key])
-        said[text] = seconds[second]
+        newest[text] = seconds[second]
         if count > 1 + is_new:
             times[lines[last[key]]] = count - is_new
     return b"\n".join([*(lines[place] for place in sorted(kept)), *lines[len(keys) :]]), times
