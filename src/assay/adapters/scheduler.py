@@ -229,6 +229,10 @@ def group_by_scheduler(nodes: Iterable[Node], workloads: Callable[[Node], Schedu
     return SchedulerGroups(groups, errors)
 
 
+PLANNED = "Planned: "
+"""How the text of a node in service begins on which work is planned. Of others in service there is nothing to tell."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeNotice:
     """What customers are told of a node: one line of text.
@@ -240,6 +244,11 @@ class NodeNotice:
     in_service: bool
     text: str
     move: str = ""
+
+    @property
+    def is_worth_a_comment(self) -> bool:
+        """Whether a node that has no other place shows it: out of service, or with planned work."""
+        return not self.in_service or self.text.startswith(PLANNED)
 
 
 @runtime_checkable

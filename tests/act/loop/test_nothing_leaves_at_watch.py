@@ -229,7 +229,8 @@ def test_no_ticket_leaves_this_machine(site, monkeypatch, fleet, delivered):
 def test_no_customer_is_told(site, monkeypatch, fleet, told):
     seen: list[int] = []
     teller = customer_teller.CustomerTeller()
-    teller._current = SimpleNamespace(read=lambda *_: [SimpleNamespace(node=NODE)])  # type: ignore[assignment]
+    notice = SimpleNamespace(node=NODE, line="it left", standing=SimpleNamespace(in_service=False, move="a move"))
+    teller._current = SimpleNamespace(read=lambda *_: [notice])  # type: ignore[assignment]
     monkeypatch.setattr(customer_teller, "show_on_nodes", lambda _, __, notices: seen.append(len(notices)))
     monkeypatch.setattr(customer_teller, "send_to_webhooks", lambda _, __, notices, *___: seen.append(len(notices)))
     teller(replace(site.desk, fleet=fleet))

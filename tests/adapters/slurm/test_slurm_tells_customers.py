@@ -43,6 +43,15 @@ def test_a_node_out_of_service_has_a_notice_until_it_is_back(node: str):
     assert field(node) == ""
 
 
+def test_a_node_in_service_has_a_notice_of_planned_work_until_there_is_none(node: str):
+    planned = NodeNotice(in_service=True, text="Planned: reboot from 2026-12-24 08:00 UTC: a new kernel")
+    assert tell(planned, node) == {}
+    assert field(node).startswith("assay: for customers: Planned: reboot from 2026-12-24 08:00 UTC: a new kernel #")
+    assert adapter().read_statuses([node])[node].cordon == "", "it is no cordon"
+    assert tell(NodeNotice(in_service=True, text="The node is in service, and no work is planned on it."), node) == {}
+    assert field(node) == ""
+
+
 def test_a_notice_is_written_once(node: str, monkeypatch: pytest.MonkeyPatch):
     tell(LEFT, node)
     orders: list[str] = []

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.model.entries.entry_content import EntryContent
+from assay.model.entries.node_entries import OperationDeferredEntry, OperationDroppedEntry, OperationPlannedEntry
 from assay.model.specs.node_settings import make_node_settings
+from assay.model.timestamps import format_time
 from tests.support.kubernetes.kube_server import KubeFake
 from tests.support.kubernetes.kube_store import Thing
 from tests.tell.messages.hall import Hall
@@ -145,8 +150,57 @@ def test_a_notice_that_somebody_took_away_is_shown_again_and_not_announced_again
     assert (events(cluster), kinds(hall)[-1]) == ([], "notice.verified")
 
 
+def plan(hall: Hall, days: int, reason: str = "a new kernel") -> None:
+    """Plan a restart of n0004, or the same at another time."""
+    hall.tell()  # the ledger knows the nodes
+    at = hall.now() + timedelta(days=days)
+    window = format_time(at), format_time(at + timedelta(hours=4))
+    known = list(hall.ledger.entries(kinds=["operation.planned"]))
+    entry: EntryContent = OperationPlannedEntry(
+        "op-1", "reboot", "key-1", "production-reboot", "ann", reason, ("n0004",), *window
+    )
+    if known:
+        entry = OperationDeferredEntry("op-1", "ann", reason, *window)
+    hall.ledger.append(entry.make_entry(f"entry-{days}", hall.now().isoformat()))
+
+
+def test_planned_work_is_read_on_a_node_that_serves_until_it_is_over(hall: Hall, cluster: KubeFake):
+    plan(hall, days=3)
+    hall.tell()
+    assert (shown(cluster, "n0004")["status"], shown(cluster, "n0004")["reason"]) == ("True", "InService")
+    first = shown(cluster, "n0004")["message"]
+    assert first.startswith("Planned: reboot from ")
+    assert first.endswith(": a new kernel")
+    hall.crash()
+    hall.tell()
+    assert kinds(hall) == ["notice.intent", "notice.verified"], "it is told once"
+    plan(hall, days=5)
+    hall.tell()
+    assert shown(cluster, "n0004")["message"] not in ("", first)
+    assert len(events(cluster)) == 2, "a deferral is announced"
+    dropped = OperationDroppedEntry("op-1", "ann", "not needed any more")
+    hall.ledger.append(dropped.make_entry("dropped", hall.now().isoformat()))
+    hall.tell()
+    hall.tell()
+    assert shown(cluster, "n0004")["message"] == "The node is in service, and no work is planned on it."
+    assert kinds(hall) == ["notice.intent", "notice.verified"] * 3
+
+
+def test_a_node_that_leaves_tells_that_and_no_plan(hall: Hall, cluster: KubeFake):
+    plan(hall, days=3)
+    hall.leaves("n0004")
+    hall.tell()
+    assert shown(cluster, "n0004")["status"] == "False"
+    assert "Planned" not in shown(cluster, "n0004")["message"]
+    hall.returns("n0004")
+    hall.tell()
+    assert shown(cluster, "n0004")["status"] == "True"
+    assert shown(cluster, "n0004")["message"].startswith("Planned: ")
+
+
 def test_without_the_policys_word_nothing_is_written(hall: Hall, cluster: KubeFake):
     hall.rules = {}
+    plan(hall, days=3)
     hall.leaves("n0003")
     hall.tell()
     assert (cluster.asked, hall.notes()) == ([], [])

@@ -154,8 +154,8 @@ def _find_lack(node: SlurmNode | None, notice: NodeNotice, field: NoticeField) -
 
 
 def _format_notice(notice: NodeNotice) -> str:
-    """Return the text on the node, "" for a node in service: there is nothing to tell on it."""
-    return "" if notice.in_service else tag_reason(f"{NOTICE_PREFIX}{notice.text}")
+    """Return the text on the node, "" for a node in service without planned work."""
+    return tag_reason(f"{NOTICE_PREFIX}{notice.text}") if notice.is_worth_a_comment else ""
 
 
 def _read_field(node: SlurmNode, field: NoticeField) -> str:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from assay.act.loop.context import ControllerContext
+from assay.adapters.scheduler import NodeNotice
 from assay.decide.state.operation_record import OPERATIONS
 from assay.decide.state.service_absences import list_fleet_absences
 from assay.ledger.ledger_reader import read_projection
 from assay.model.specs.customers import NoticeRules
 from assay.tell.customer.view import ServiceNotice, ServiceStanding, list_standings, make_notice
-from assay.tell.messages.scheduler_notices import SHOWN_NOTICES, NoticeJournal, show_on_nodes
+from assay.tell.messages.scheduler_notices import SHOWN_NOTICES, NoticeJournal, list_planned_notices, show_on_nodes
 from assay.tell.messages.webhook_notices import WEBHOOK_RECORDS, list_told_out, send_to_webhooks
 from assay.tell.views.records import LiveRecords
 
@@ -75,6 +76,11 @@ class CustomerTeller:
         notices = self._current.read(LiveRecords(lambda: context), self._shown.list_told_out() | list_told_out(sent))
         notices = [notice for notice in notices if not context.fleet.is_watched(notice.node)]
         if rules.scheduler.shown:
-            show_on_nodes(context, self._shown, notices)
+            on_nodes = {
+                each.node: NodeNotice(each.standing.in_service, each.line, each.standing.move) for each in notices
+            }
+            planned = list_planned_notices(context, shown)
+            on_nodes |= {node: notice for node, notice in planned.items() if not context.fleet.is_watched(node)}
+            show_on_nodes(context, self._shown, on_nodes)
         operations = read_projection(context.ledger, OPERATIONS).operations
         send_to_webhooks(context, sent, notices, operations.values())

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from textwrap import shorten
 from typing import Literal
 
 from assay.act.loop.context import ControllerContext
-from assay.adapters.scheduler import NodeNotice, ShowsNotices, group_by_scheduler
+from assay.act.loop.projections import read_node_states
+from assay.adapters.scheduler import PLANNED, NodeNotice, ShowsNotices, group_by_scheduler
+from assay.decide.state.operation_record import OPERATIONS
+from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.tickets import NoticeFailedEntry, NoticeIntentEntry, NoticeVerifiedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.customers import SchedulerNotices
-from assay.model.timestamps import parse_time
-from assay.tell.customer.view import ServiceNotice
+from assay.model.timestamps import format_minute, parse_time
+from assay.tell.customer.view import MAX_LINE
 
+NOTHING_PLANNED = "The node is in service, and no work is planned on it."
 KINDS = (NoticeIntentEntry.kind, NoticeVerifiedEntry.kind, NoticeFailedEntry.kind)
 
 
@@ -80,13 +85,14 @@ class NoticeJournal:
 
 
 def decide_intent(
-    notice: ServiceNotice, shown: ShownNotice | None, rules: SchedulerNotices, now: datetime
+    node: str, notice: NodeNotice, shown: ShownNotice | None, rules: SchedulerNotices, now: datetime
 ) -> NoticeIntentEntry | None:
     """Return what to show on a node now, None for nothing: a move at once, and new words after a while. Pure."""
-    in_service, line, move = notice.standing.in_service, notice.line, notice.standing.move
+    in_service, line, move = notice.in_service, notice.text, notice.move
+    ident = derive_id("notice", node, line, now.isoformat())
     if shown is None or shown.move != move:
-        is_news = shown is not None or not in_service
-        return NoticeIntentEntry(_derive_id(notice, now), in_service, line, move) if is_news else None
+        is_news = shown is not None or notice.is_worth_a_comment
+        return NoticeIntentEntry(ident, in_service, line, move) if is_news else None
     if not shown.end and shown.intent.text == line:
         return shown.intent
     is_proved = shown.end == "verified"
@@ -94,23 +100,36 @@ def decide_intent(
         return None
     if shown.end and now - parse_time(shown.at) < timedelta(minutes=rules.every_minutes):
         return None
-    return NoticeIntentEntry(_derive_id(notice, now), in_service, line, "" if is_proved else shown.intent.move)
+    return NoticeIntentEntry(ident, in_service, line, "" if is_proved else shown.intent.move)
 
 
-def _derive_id(notice: ServiceNotice, now: datetime) -> str:
-    return derive_id("notice", notice.node, notice.line, now.isoformat())
+def list_planned_notices(context: ControllerContext, shown: Mapping[str, ShownNotice]) -> dict[str, NodeNotice]:
+    """Return what nodes in service tell of work that is planned next; of none, where one told of some."""
+    notices = {
+        node: NodeNotice(True, NOTHING_PLANNED, derive_id("planned", node, notice.move))
+        for node, notice in shown.items()
+        if notice.intent.text.startswith(PLANNED)
+    }
+    planned = read_projection(context.ledger, OPERATIONS).list_planned()
+    for record in sorted(planned, key=lambda record: record.starts_at, reverse=True):
+        window = f"from {format_minute(record.starts_at)} to {format_minute(record.ends_at)}"
+        text = shorten(f"{PLANNED}{record.operation} {window}: {record.reason}", MAX_LINE, placeholder=" …")
+        for each in record.nodes:
+            notices[each.node] = NodeNotice(True, text, derive_id("planned", each.node, record.id, record.starts_at))
+    states, serving = read_node_states(context.ledger), context.fleet.states_in_service
+    return {node: notice for node, notice in notices.items() if node in states and states[node].state in serving}
 
 
-def show_on_nodes(context: ControllerContext, journal: NoticeJournal, notices: Sequence[ServiceNotice]) -> None:
+def show_on_nodes(context: ControllerContext, journal: NoticeJournal, notices: Mapping[str, NodeNotice]) -> None:
     """Show what is due, each scheduler's nodes together. A scheduler that fails costs its own nodes only."""
     rules, now = context.policy.notices.scheduler, context.clock.now()
     if journal.read_at is None or now - journal.read_at >= timedelta(minutes=rules.every_minutes):
         _look_for_lost_notices(context, journal)
         journal.read_at = now
     due = {
-        notice.node: intent
-        for notice in notices
-        if (intent := decide_intent(notice, journal.find(notice.node), rules, now))
+        node: intent
+        for node, notice in notices.items()
+        if node in context.fleet.nodes and (intent := decide_intent(node, notice, journal.find(node), rules, now))
     }
     groups = group_by_scheduler([context.fleet.nodes[name] for name in due], context.workloads)
     for scheduler, names in groups.nodes.items():
