@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -140,10 +142,7 @@ time.sleep(600)
     shards._running = [type(one)(one.shard, one.process, 0.0) for one in shards._running]
     (ended,) = shards.collect_ended()
     assert ended.failure == "deadline: its shard did not end within 600 s"
-    stat = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
-    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_for_end(int((tmp_path / "pid").read_text()))
 
 
 CHECK_OF_ITS_PROCESS = """
@@ -162,39 +161,101 @@ def write_pytest_shard(folder: Path, *arguments: str) -> RunShard:
     return replace(shard(folder, 1, ""), command=command)
 
 
-@pytest.mark.parametrize("died", [False, True])
-def test_a_shard_takes_the_process_that_is_ready_if_it_lives(tmp_path, died):
+@pytest.fixture
+def forker(tmp_path):
+    """The process that has imported what shards need; it ends with the test."""
+    keep_pytest_ready(tmp_path)
+    process, orders = shard_processes._FORKERS[os.getpid()]
+    yield process
+    shard_processes._FORKERS.pop(os.getpid(), None)
+    orders.close()
+    assert process.wait(60) is not None, "it ends when nobody can order anything any more"
+
+
+def start(judging: RunShard) -> shard_processes.ShardProcess:
+    return shard_processes.start_pytest(judging, judging.command, judging.environment)
+
+
+def test_each_shard_is_a_process_of_its_own_that_is_forked_and_keeps_nothing(tmp_path, forker, monkeypatch):
     judging = write_pytest_shard(tmp_path)
-    with keep_pytest_ready(tmp_path):
-        (ready,) = shard_processes._READY.values()
-        if died:
-            ready.kill()
-            ready.wait()
-        process = shard_processes.start_pytest(judging, judging.command, judging.environment)
-        assert (process is ready) is not died
-        assert process.wait(60) == 0
-        assert judging.log.read_text().splitlines()[0] == str(process.pid)
-        after = shard_processes.start_pytest(judging, judging.command, judging.environment)
-        assert after.pid != process.pid, "it is one shard's"
-        assert after.wait(60) == 0
+    keep_pytest_ready(tmp_path)
+    pids = []
+    for value in ("first", ""):
+        (monkeypatch.setenv if value else monkeypatch.delenv)("OF_ONE_JUDGEMENT", *filter(None, [value]))
+        (tmp_path / "test_it.py").write_text(
+            f"import os, sys, assay\ndef test_it():\n  assert os.getpid() == os.getpgrp()\n"
+            f"  assert os.environ.get('OF_ONE_JUDGEMENT', '') == {value!r}\n"
+            f"  assert not hasattr(assay, 'planted')\n  assay.planted = sys.argv.append('planted')\n"
+            f"  assert os.listdir('/proc/self/fd')[:3] == ['0', '1', '2']\n  print(os.getpid(), os.getppid())\n"
+        )
+        process = start(judging)
+        assert process.wait(60) == 0, judging.log.read_text()
+        pids.append(process.pid)
+        assert f"{process.pid} {forker.pid}" in judging.log.read_text().splitlines()
+    assert len({*pids, forker.pid}) == 3
 
 
-def test_the_exit_code_is_that_of_pytest(tmp_path):
-    judging = write_pytest_shard(tmp_path, "--no-such-option")
-    with keep_pytest_ready(tmp_path):
-        process = shard_processes.start_pytest(judging, judging.command, judging.environment)
-        assert process.wait(60) == pytest.ExitCode.USAGE_ERROR
-    assert "--no-such-option" in judging.log.read_text()
+def test_the_exit_code_is_that_of_pytest(tmp_path, forker):
+    process = start(write_pytest_shard(tmp_path, "--no-such-option"))
+    assert process.wait(60) == pytest.ExitCode.USAGE_ERROR
+    assert "--no-such-option" in (tmp_path / "1.log").read_text()
 
 
-def test_a_process_that_no_shard_takes_ends_with_the_block(tmp_path):
-    with keep_pytest_ready(tmp_path), keep_pytest_ready(tmp_path):
-        (ready,) = shard_processes._READY.values()
-        other = write_pytest_shard(tmp_path)
-        elsewhere = replace(other, folder=tmp_path.parent)
-        assert shard_processes.start_pytest(elsewhere, other.command, other.environment).wait(60) != 0
-        assert ready.poll() is None
-    assert (ready.returncode, shard_processes._READY) == (-signal.SIGKILL, {})
+HANGING = "import time\n\ndef test_it():\n    print('begun')\n    time.sleep(600)\n"
+
+
+def start_hanging(folder: Path) -> shard_processes.ShardProcess:
+    judging = write_pytest_shard(folder, "-p", "assay.validate.plugin")
+    (folder / "test_it.py").write_text(HANGING)
+    process, until = start(judging), time.monotonic() + 60
+    while "begun" not in judging.log.read_text():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    assert process.poll() is None
+    return process
+
+
+def test_a_forked_shard_that_is_killed_or_late_says_so_and_the_next_goes_on(tmp_path, forker):
+    killed = start_hanging(tmp_path)
+    with pytest.raises(subprocess.TimeoutExpired):
+        killed.wait(0.01)
+    os.killpg(killed.pid, signal.SIGSEGV)
+    assert killed.wait(60) == -signal.SIGSEGV
+    assert start(write_pytest_shard(tmp_path)).wait(60) == 0
+
+
+def test_shards_end_with_their_forker_and_the_next_starts_without_it(tmp_path, forker):
+    hanging = start_hanging(tmp_path)
+    forker.kill()
+    assert hanging.wait(60) == -signal.SIGKILL
+    wait_for_end(hanging.pid)
+    after = start(write_pytest_shard(tmp_path))
+    assert isinstance(after, subprocess.Popen)
+    assert after.wait(60) == 0
+
+
+RUN_OF_ITS_OWN = """
+import os, pathlib, signal, sys
+from tests.validate.runs import test_shards
+folder = pathlib.Path(sys.argv[1])
+test_shards.keep_pytest_ready(folder)
+(folder / "pid").write_text(str(test_shards.start_hanging(folder).pid))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_run_leaves_neither_forker_nor_shard(tmp_path):
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    run = subprocess.run([sys.executable, "-c", RUN_OF_ITS_OWN, str(tmp_path)], env=where, check=False)
+    assert run.returncode == -signal.SIGKILL
+    wait_for_end(int((tmp_path / "pid").read_text()))
+
+
+def wait_for_end(pid: int) -> None:
+    stat, until = Path(f"/proc/{pid}/stat"), time.monotonic() + 60
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def test_stopping_leaves_nothing_running_and_nothing_waiting(tmp_path):

@@ -166,12 +166,12 @@ def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, vali
     """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
     context = fleet_state.context
     burning, snapshot = follow_burn_ins(fleet_state, names), fleet_state.build_snapshot()
-    is_due = validate and group_by_due_phases(snapshot, fleet_state.node_states(), names)
-    with keep_pytest_ready(context.fleet.root) if is_due else nullcontext():
-        with _note_wrong_clock(fleet_state):
-            evidence = collect_node_evidence(context, snapshot, names, burning)
-        record_parts(context, evidence)
-        runs = run_due_suites(fleet_state, names) if validate else []
+    if validate and group_by_due_phases(snapshot, fleet_state.node_states(), names):
+        keep_pytest_ready(context.fleet.root)
+    with _note_wrong_clock(fleet_state):
+        evidence = collect_node_evidence(context, snapshot, names, burning)
+    record_parts(context, evidence)
+    runs = run_due_suites(fleet_state, names) if validate else []
     record_faults(context, evidence)
     return runs
 

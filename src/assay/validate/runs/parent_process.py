@@ -1,13 +1,17 @@
-"""Ties a shard to the run that started it, and lets it start before its run knows what it is to judge."""
+"""Ties a shard to the run that started it, and forks shards from one process that has imported what each needs."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import runpy
+import select
 import signal
+import socket
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Never
@@ -17,6 +21,7 @@ PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
 RECEIVED_SIGNALS: list[int] = []
 """The signals from outside that this shard has received."""
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+CHILD_POLL_S, MAX_ORDER_BYTES = 0.02, 1 << 20
 
 
 def end_with_parent() -> None:
@@ -44,17 +49,50 @@ def _interrupt_once(received: int, *_: object) -> Never:
     raise KeyboardInterrupt
 
 
-def become_pytest() -> None:
-    """Import what a shard needs. Then become the `python -m pytest` that a line on stdin describes."""
+def fork_pytests() -> None:
+    """Import once what every shard needs. Then fork a `python -m pytest` for each order from the socket on stdin.
+
+    An order comes with a socket of its own, which gets the id of the process, and its exit code when it has ended. The
+    child imports fleet and suites itself: nothing of one judgement reaches another. The socket is closed when the run
+    ends; then this process ends, and the kernel kills its children.
+    """
     import_module("assay.validate.items.suite_hooks")  # with pytest; the plugin imports it when it finds suites
-    arguments, environment, log = json.loads(sys.stdin.readline() or sys.exit("the run has ended"))
-    os.environ.update(environment)
+    gc.freeze()
+    orders, running = socket.socket(fileno=os.dup(0)), dict[int, socket.socket]()
+    while True:
+        ready = select.select([orders], [], [], CHILD_POLL_S if running else None)[0]
+        for pid in [*running]:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                with suppress(BrokenPipeError), running.pop(pid) as answers:
+                    answers.send(str(os.waitstatus_to_exitcode(status)).encode())
+        if not ready:
+            continue
+        order, descriptors, *_ = socket.recv_fds(orders, MAX_ORDER_BYTES, 1)
+        if not order:
+            return
+        answers, forker = socket.socket(fileno=descriptors[0]), os.getpid()
+        if (pid := os.fork()) == 0:
+            for ours in (orders, answers, *running.values()):
+                ours.close()
+            _become_pytest(forker, *json.loads(order))
+        os.setpgid(pid, pid)  # so that a signal reaches what it starts, too
+        answers.send(str(pid).encode())
+        running[pid] = answers
+
+
+def _become_pytest(forker: int, folder: str, arguments: list[str], environment: dict[str, str], log: str) -> Never:
+    os.chdir(folder)
+    sys.path[0] = folder
+    os.environ.clear()
+    os.environ.update(environment | {PARENT_PID_VARIABLE: str(forker)})
     with Path(os.devnull).open() as nothing, Path(log).open("a") as out:
         for number, file in enumerate((nothing, out, out)):
             os.dup2(file.fileno(), number)
     sys.argv = ["pytest", *arguments]
     runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+    raise SystemExit
 
 
 if __name__ == "__main__":
-    become_pytest()
+    fork_pytests()

@@ -27,7 +27,7 @@ from typing import Any
 from assay.ledger.runs.reader import StoredRun
 from assay.validate.judging.failure_notes import artefact_folder
 from assay.validate.judging.session_outcome_file import delete_run_file, merge_worker_files
-from assay.validate.runs.shard_processes import settle_exit, start_pytest
+from assay.validate.runs.shard_processes import ShardProcess, settle_exit, start_pytest
 from assay.validate.runs.sharding import RunShard, is_shard_judged
 
 SHARD_JOBS_FILE = "shard_jobs.json"
@@ -112,7 +112,7 @@ def _copy_store_here(shard: RunShard, home: Path) -> Path:
     return store
 
 
-def _start_pytest(remote: RemoteShard, store: Path) -> subprocess.Popen[bytes]:
+def _start_pytest(remote: RemoteShard, store: Path) -> ShardProcess:
     """Start pytest on local copies of the store, and of the ledger where that is a file in the shared folder."""
     shard, environment = remote.shard, dict(remote.shard.environment)
     ledger = Path(environment.get(SHARD_LEDGER_VARIABLE, os.environ.get(SHARD_LEDGER_VARIABLE, "")))
@@ -122,7 +122,7 @@ def _start_pytest(remote: RemoteShard, store: Path) -> subprocess.Popen[bytes]:
     return start_pytest(shard, command, environment)
 
 
-def _wait_and_deliver(process: subprocess.Popen[bytes], signals: list[int], store: Path, delivered: Path) -> int:
+def _wait_and_deliver(process: ShardProcess, signals: list[int], store: Path, delivered: Path) -> int:
     """Deliver the store while pytest runs, and return its exit code. After a signal, pytest gets time to end.
 
     A delivery that fails, as when the shared folder is away, is repeated.
@@ -141,7 +141,7 @@ def _wait_and_deliver(process: subprocess.Popen[bytes], signals: list[int], stor
     return code
 
 
-def _interrupt_pytest(process: subprocess.Popen[bytes]) -> int:
+def _interrupt_pytest(process: ShardProcess) -> int:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does, so that it writes what it has
     try:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,9 @@ MAX_CRASHES = 3
 """A check that has crashed so often in a shard is not tried on its other subjects."""
 SHARD_INTERRUPT_GRACE_S = 10.0
 """Time for an interrupted process to write its last outcomes."""
-PYTEST, READY_PYTEST = ((sys.executable, "-m", name) for name in ("pytest", "assay.validate.runs.parent_process"))
-_READY: dict[Path, subprocess.Popen[bytes]] = {}
+PYTEST, FORKER = ((sys.executable, "-m", name) for name in ("pytest", "assay.validate.runs.parent_process"))
+_FORKERS: dict[int, tuple[subprocess.Popen[bytes], socket.socket]] = {}
+"""The forker of this process, by its id: a copy of this process has none."""
 ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
 """Installed plugins and pytest's variables must not change a run, or slow it; `-p` loads what the user wants."""
 
@@ -73,7 +75,7 @@ class RunningShard:
     """A shard, its process, and its deadline (monotonic seconds)."""
 
     shard: RunShard
-    process: subprocess.Popen[bytes]
+    process: ShardProcess
     deadline: float
 
 
@@ -126,26 +128,56 @@ def _start(shard: RunShard, deadline: float) -> RunningShard:
     return RunningShard(shard, start_pytest(shard, shard.command, shard.environment), deadline)
 
 
-@contextmanager
-def keep_pytest_ready(folder: Path) -> Iterator[None]:
-    """Let the pytest of the next shard in `folder` start now, and import while the block does what comes before it."""
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
-    ready = None if _READY else _READY.setdefault(folder, _popen(READY_PYTEST, folder, {}, **streams))
-    try:
-        yield
-    finally:
-        if ready and _READY.pop(folder, None):
-            ready.kill()
-            ready.communicate()
+class ForkedPytest:
+    """A pytest that the forker has forked: of `subprocess.Popen`, what a shard needs."""
+
+    def __init__(self, orders: socket.socket, order: str) -> None:
+        """Let the forker start it. Raises OSError where it cannot."""
+        self._answers, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            socket.send_fds(orders, [order.encode()], [theirs.fileno()])
+        self.returncode: int | None = None
+        if not (pid := self._answers.recv(32)):
+            raise BrokenPipeError("the forker has died")
+        self.pid = int(pid)
+
+    def poll(self) -> int | None:
+        """Return its exit code, None while it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit code. Raises TimeoutExpired if it still runs then. It died with its forker if that died."""
+        if self.returncode is None:
+            try:
+                self._answers.settimeout(timeout)
+                self.returncode = int(self._answers.recv(32) or -signal.SIGKILL)
+            except (BlockingIOError, TimeoutError):
+                raise subprocess.TimeoutExpired("pytest", timeout or 0) from None
+            self._answers.close()
+        return self.returncode
 
 
-def start_pytest(shard: RunShard, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+ShardProcess = subprocess.Popen[bytes] | ForkedPytest
+
+
+def keep_pytest_ready(folder: Path) -> None:
+    """Start the forker, if this process has none yet: it imports pytest now. It ends when this process ends."""
+    if sys.platform == "linux" and os.getpid() not in _FORKERS:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            _FORKERS[os.getpid()] = _popen(FORKER, folder, {}, stdin=theirs, stdout=subprocess.DEVNULL), ours
+
+
+def start_pytest(shard: RunShard, command: Sequence[str], environment: Mapping[str, str]) -> ShardProcess:
     """Start a shard's pytest by `command`, with `environment` added. It ends when this process ends."""
     with shard.log.open("ab") as log:
-        if command[:3] == PYTEST and (ready := _READY.pop(shard.folder, None)) and ready.stdin:
-            with suppress(BrokenPipeError), ready.stdin as order:
-                order.write(json.dumps([command[3:], dict(environment), str(shard.log)]).encode() + b"\n")
-                return ready
+        if command[:3] == PYTEST and (forker := _FORKERS.get(os.getpid())):
+            added = {**os.environ, **ISOLATION_VARIABLES, **environment}
+            with suppress(OSError):
+                return ForkedPytest(forker[1], json.dumps([str(shard.folder), command[3:], added, str(shard.log)]))
+            _FORKERS.pop(os.getpid(), None)  # it has died
         return _popen(command, shard.folder, environment, stdin=subprocess.DEVNULL, stdout=log)
 
 
