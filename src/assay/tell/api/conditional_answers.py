@@ -13,7 +13,7 @@ from functools import partial
 import anyio
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from assay.act.remedies.dossier_build import DIAGNOSTICS
@@ -101,7 +101,8 @@ class ApiRoutes:
         path = self._state.context.reports / DIAGNOSTICS / name
         if not ARCHIVE_NAME.fullmatch(name) or not await run_in_threadpool(path.is_file):
             raise make_refusal(404, "there is no such archive")
-        return FileResponse(path, media_type=ARCHIVE_TYPE, filename=name, headers=SECURITY_HEADERS)
+        headers = {**SECURITY_HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(await run_in_threadpool(path.read_bytes), media_type=ARCHIVE_TYPE, headers=headers)
 
     async def describe(self, request: Request) -> Response:
         """Return the OpenAPI document."""
