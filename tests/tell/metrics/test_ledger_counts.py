@@ -23,8 +23,7 @@ from assay.model.entries.schedule_entries import NodeLoadedEntry, ScheduleRanEnt
 from assay.model.entries.tickets import TicketClosedEntry, TicketOpenedEntry, TicketReopenedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket
-from assay.tell.metrics import families
-from assay.tell.metrics.families import Distribution, Family
+from assay.tell.metrics.families import Distribution
 from assay.tell.metrics.ledger_counts import LEDGER_COUNTS, LedgerCounts
 
 BEGIN = datetime(2026, 11, 23, tzinfo=UTC)
@@ -44,9 +43,9 @@ def count(entries: list[LedgerEntry]) -> LedgerCounts:
     return LEDGER_COUNTS.fold(entries)
 
 
-def numbers(counts: LedgerCounts, family: Family) -> dict[tuple[str, ...], float | Distribution]:
+def numbers(counts: LedgerCounts, family: str) -> dict[tuple[str, ...], float | Distribution]:
     """Return the series of a family that are not 0."""
-    return {one.values: one.number for one in counts.series() if one.family is family and one.number}
+    return {one.values: one.number for one in counts.series() if one.family == family and one.number}
 
 
 def fault(ident: str = "f1", times: int = 1) -> FaultEntry:
@@ -60,8 +59,8 @@ def test_a_stay_ends_with_a_move_and_counts_in_the_pool_of_the_node() -> None:
             (0, NodeEnrolledEntry("a", "seatrial"), "n1"), (7200, TransitionEntry("seatrial", "test", "d1"), "n1")
         )
     )
-    assert numbers(counts, families.TRANSITIONS) == {("a", "seatrial", "test"): 1}
-    (stay,) = numbers(counts, families.STAYS).values()
+    assert numbers(counts, "assay_transitions_total") == {("a", "seatrial", "test"): 1}
+    (stay,) = numbers(counts, "assay_stay_duration_seconds").values()
     assert stay == Distribution((0, 0, 1, 0, 0, 0, 0, 0, 0, 0), 7200)
 
 
@@ -75,7 +74,7 @@ def test_a_renamed_machine_takes_its_stay_along_and_one_that_left_has_none() -> 
             (70, TransitionEntry("test", "production", "d2"), "n1"),
         )
     )
-    stays = numbers(counts, families.STAYS)
+    stays = numbers(counts, "assay_stay_duration_seconds")
     assert {labels: stay.total for labels, stay in stays.items() if isinstance(stay, Distribution)} == {
         ("b", "test"): 60
     }
@@ -95,25 +94,25 @@ def test_an_effect_counts_once_when_a_reading_has_ended_it() -> None:
             (97, EffectIntentEntry("x3", "cordon", "d1"), "n3"),
         )
     )
-    assert numbers(counts, families.EFFECTS) == {("reboot", "verified"): 1, ("cordon", "failed"): 1}
-    assert numbers(counts, families.EFFECT_RETRIES) == {("reboot",): 1}
-    assert numbers(counts, families.EFFECT_UNREADABLE) == {("reboot",): 1}
+    assert numbers(counts, "assay_effects_total") == {("reboot", "verified"): 1, ("cordon", "failed"): 1}
+    assert numbers(counts, "assay_effect_retries_total") == {("reboot",): 1}
+    assert numbers(counts, "assay_effect_unreadable_total") == {("reboot",): 1}
     assert [(one.action, one.status) for one in counts.effects.values()] == [("cordon", "intent")]
-    times = numbers(counts, families.EFFECT_DURATION)
+    times = numbers(counts, "assay_effect_duration_seconds")
     assert times["reboot", "verified"] == Distribution((0, 0, 0, 0, 1, 0, 0, 0, 0, 0), 90)
 
 
 def test_a_failure_that_may_come_is_counted_as_none_before() -> None:
-    of_nothing = {(one.family.name, *one.values): one.number for one in LedgerCounts().series()}
+    of_nothing = {(one.family, *one.values): one.number for one in LedgerCounts().series()}
     assert of_nothing["assay_effects_total", "reboot", "failed"] == 0
     assert of_nothing["assay_rollouts_total", "aborted"] == 0
 
 
 def test_a_fault_counts_again_only_after_its_end() -> None:
     seen = [(0, fault(), "n1"), (1, fault(times=2), "n1")]
-    assert numbers(count(make_entries(*seen)), families.FAULTS) == {("gpu.xid.79", "catastrophic"): 1}
+    assert numbers(count(make_entries(*seen)), "assay_faults_total") == {("gpu.xid.79", "catastrophic"): 1}
     again = make_entries(*seen, (2, FaultClearedEntry("f1", "gone"), "n1"), (3, fault(times=3), "n1"))
-    assert numbers(count(again), families.FAULTS) == {("gpu.xid.79", "catastrophic"): 2}
+    assert numbers(count(again), "assay_faults_total") == {("gpu.xid.79", "catastrophic"): 2}
 
 
 def test_a_closed_ticket_is_not_open_and_a_reopened_one_is() -> None:
@@ -121,7 +120,7 @@ def test_a_closed_ticket_is_not_open_and_a_reopened_one_is() -> None:
     assert count(make_entries(*closed)).tickets == {}
     counts = count(make_entries(*closed, (20, TicketReopenedEntry(TICKET, "again", 1), "n1")))
     assert [(one.severity, one.opened_s - BEGIN.timestamp()) for one in counts.tickets.values()] == [("degraded", 20)]
-    assert numbers(counts, families.TICKETS) == {("opened",): 1, ("closed",): 1, ("reopened",): 1}
+    assert numbers(counts, "assay_tickets_total") == {("opened",): 1, ("closed",): 1, ("reopened",): 1}
 
 
 def test_a_visit_that_a_customer_cut_says_how_long_the_customer_waited() -> None:
@@ -131,8 +130,10 @@ def test_a_visit_that_a_customer_cut_says_how_long_the_customer_waited() -> None
             (0, NodeLoadedEntry("idle", "", (), {}, "job 7 took it", 180), "n2"),
         )
     )
-    assert numbers(counts, families.VISITS) == {("idle", "done"): 1, ("idle", "cut"): 1}
-    assert numbers(counts, families.CUSTOMER_DELAY) == {("idle",): Distribution((0, 0, 1, 0, 0, 0, 0, 0, 0, 0), 0.18)}
+    assert numbers(counts, "assay_idle_visits_total") == {("idle", "done"): 1, ("idle", "cut"): 1}
+    assert numbers(counts, "assay_idle_visit_customer_delay_seconds") == {
+        ("idle",): Distribution((0, 0, 1, 0, 0, 0, 0, 0, 0, 0), 0.18)
+    }
 
 
 EVENTS = st.sampled_from(

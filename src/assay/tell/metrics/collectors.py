@@ -32,8 +32,7 @@ from assay.model.decision import PERSON_RULE, find_rule_name
 from assay.model.fleet import Fleet
 from assay.model.timestamps import parse_epoch_seconds
 from assay.observe.last_seen import ALL_AGENTS
-from assay.tell.metrics import families
-from assay.tell.metrics.families import Distribution, Family, Series
+from assay.tell.metrics.families import FAMILIES_BY_NAME, Distribution, Series
 from assay.tell.metrics.ledger_counts import CheckCounts, LedgerCounts, count_series, oldest_series
 from assay.tell.views.idle_coverage import list_idle_coverage
 from assay.tell.views.next_step import find_waiting_decision
@@ -42,15 +41,6 @@ MAX_LISTED_NODES = 500
 INVENTORY = "inventory"
 PROGRESS = ("waiting", "out", "proven")
 NOTHING = "none"
-ZERO_FAMILIES = (
-    *(families.TRANSITIONS, families.STAYS, families.PENDING, families.PENDING_OLDEST, families.HOLDS),
-    *(families.HOLD_OLDEST, families.BREAKER_NODES, families.JOBS_UNKNOWN, families.NODES_UNREAD),
-    *(families.EFFECT_DURATION, families.EFFECTS_OPEN, families.EFFECT_OLDEST, families.OUTCOMES),
-    *(families.FAULTS, families.FAULTS_OPEN, families.FAULT_OLDEST, families.TICKETS_OPEN, families.TICKET_OLDEST),
-    *(families.ROLLOUT_AGE, families.ROLLOUT_PAUSE_AGE, families.WORKFLOW_OLDEST, families.AGENT_LOSSES),
-    *(families.SCHEDULE_RUNS, families.VISITS, families.VERIFICATIONS_MISSED, families.CUSTOMER_DELAY),
-)
-"""Of these, nothing is 0. An age in another family is of something that must have been, such as a pass."""
 LOG_SUFFIXES = ("", "-wal")
 """An SQLite ledger is a file and its log."""
 
@@ -93,21 +83,21 @@ def list_node_series(source: MetricSource) -> Iterator[Series]:
     for state in states:
         in_service = str(state.state in source.service_states).lower() if state.node not in source.unread else "unknown"
         labels.append((source.pool_names[state.node], state.state, in_service, find_stay_reason(state)))
-    yield from count_series(families.NODES, labels)
+    yield from count_series("assay_nodes", labels)
     ages = (((source.pool_names[state.node], state.state), parse_epoch_seconds(state.since)) for state in states)
-    yield from oldest_series(families.STATE_OLDEST, ages, source.now_s)
+    yield from oldest_series("assay_state_oldest_age_seconds", ages, source.now_s)
     yield from _list_pending(source)
     holds = [(source.pool_names[state.node], state.hold) for state in states if state.hold]
-    yield from count_series(families.HOLDS, ((pool,) for pool, _ in holds))
+    yield from count_series("assay_holds", ((pool,) for pool, _ in holds))
     held = (((pool,), parse_epoch_seconds(hold.at)) for pool, hold in holds)
-    yield from oldest_series(families.HOLD_OLDEST, held, source.now_s)
+    yield from oldest_series("assay_hold_oldest_age_seconds", held, source.now_s)
     stopped = [source.pool_names[state.node] for state in states if state.is_held_by_breaker]
-    yield from count_series(families.BREAKER_NODES, ((pool,) for pool in stopped))
+    yield from count_series("assay_breaker_held_nodes", ((pool,) for pool in stopped))
     opened = {*stopped, *(source.pool_names[state.node] for state in states if state.open_series)}
-    yield from (Series(families.BREAKER_OPEN, (pool,), float(pool in opened)) for pool in source.pools)
+    yield from (Series("assay_breaker_open", (pool,), float(pool in opened)) for pool in source.pools)
     unknown = read_unknown_jobs(source.context.home).keys() & source.states.keys()
-    yield from count_series(families.JOBS_UNKNOWN, ((source.pool_names[name],) for name in unknown))
-    yield from count_series(families.NODES_UNREAD, ((source.pool_names[name],) for name in source.unread))
+    yield from count_series("assay_jobs_unknown_nodes", ((source.pool_names[name],) for name in unknown))
+    yield from count_series("assay_nodes_unread", ((source.pool_names[name],) for name in source.unread))
     yield from _list_nodes_out(source)
 
 
@@ -124,20 +114,20 @@ def list_capacity_series(source: MetricSource) -> Iterator[Series]:
             "spare": spares,
             "lacking": max(0, standing.wanted - spares),
         }
-        yield from (Series(families.POOL_NODES, (pool, name), count) for name, count in counts.items())
+        yield from (Series("assay_pool_capacity_nodes", (pool, name), count) for name, count in counts.items())
 
 
 def list_zeros(source: MetricSource, counted: Iterable[Series]) -> Iterator[Series]:
-    """Yield a 0 for each pool of which a family has nothing, and for each family without pools that has nothing."""
+    """Yield a 0 for each pool of which a `zero` family has nothing, and for each without pools that has nothing."""
     known = {
-        (series.family.name, dict(zip(series.family.labels, series.values, strict=True)).get("pool"))
+        (series.family, dict(zip(FAMILIES_BY_NAME[series.family].labels, series.values, strict=True)).get("pool"))
         for series in counted
     }
-    for family in ZERO_FAMILIES:
+    for family in [each for each in FAMILIES_BY_NAME.values() if each.zero]:
         number = Distribution((0,) * (len(family.edges) + 1), 0.0) if family.edges else 0
         for pool in source.pools if "pool" in family.labels else [None]:
             if (family.name, pool) not in known:
-                yield Series(family, tuple((name == "pool" and pool) or NOTHING for name in family.labels), number)
+                yield Series(family.name, tuple((name == "pool" and pool) or NOTHING for name in family.labels), number)
 
 
 def find_stay_reason(state: NodeState) -> str:
@@ -153,11 +143,13 @@ def _list_pending(source: MetricSource) -> Iterator[Series]:
         for name, state in source.states.items()
         if (waiting := find_waiting_decision(state, serves=state.state in source.service_states))
     ]
-    yield from count_series(families.PENDING, [(pool, waiting.to, waiting.blocker) for pool, waiting, _ in waits])
+    yield from count_series(
+        "assay_pending_decisions", [(pool, waiting.to, waiting.blocker) for pool, waiting, _ in waits]
+    )
     since = (
         ((pool, waiting.blocker), parse_epoch_seconds(pending.since)) for pool, waiting, pending in waits if pending
     )
-    yield from oldest_series(families.PENDING_OLDEST, since, source.now_s)
+    yield from oldest_series("assay_pending_oldest_age_seconds", since, source.now_s)
 
 
 def _list_nodes_out(source: MetricSource) -> Iterator[Series]:
@@ -166,16 +158,16 @@ def _list_nodes_out(source: MetricSource) -> Iterator[Series]:
     listed = nsmallest(MAX_LISTED_NODES, out, key=lambda state: state.since)
     for state in listed:
         age_s = max(0.0, source.now_s - parse_epoch_seconds(state.since))
-        yield Series(families.NODE_STATE_AGE, (state.node, source.pool_names[state.node], state.state), age_s)
-    yield Series(families.NODES_UNLISTED, (), len(out) - len(listed))
+        yield Series("assay_node_state_age_seconds", (state.node, source.pool_names[state.node], state.state), age_s)
+    yield Series("assay_nodes_unlisted", (), len(out) - len(listed))
 
 
 def list_effect_series(source: MetricSource) -> Iterator[Series]:
     """Yield the series of effects that have not ended."""
     effects = source.counts.effects.values()
-    yield from count_series(families.EFFECTS_OPEN, ((effect.action, effect.status) for effect in effects))
+    yield from count_series("assay_effects_open", ((effect.action, effect.status) for effect in effects))
     since = (((effect.action,), effect.begun_s) for effect in effects)
-    yield from oldest_series(families.EFFECT_OLDEST, since, source.now_s)
+    yield from oldest_series("assay_effect_oldest_age_seconds", since, source.now_s)
 
 
 def list_fault_series(source: MetricSource) -> Iterator[Series]:
@@ -187,21 +179,21 @@ def list_fault_series(source: MetricSource) -> Iterator[Series]:
         if fault.is_open
     ]
     labels = ((pool, fault.fault_class, fault.severity) for pool, fault in faults)
-    yield from count_series(families.FAULTS_OPEN, labels)
+    yield from count_series("assay_faults_open", labels)
     unjudged = Counter[str]()
     for state in source.states.values():
         unjudged[source.pool_names[state.node]] += state.unjudged
-    yield from (Series(families.NOT_JUDGED, (pool,), count) for pool, count in sorted(unjudged.items()))
+    yield from (Series("assay_errors_not_judged", (pool,), count) for pool, count in sorted(unjudged.items()))
     since = (((pool, fault.severity), parse_epoch_seconds(fault.first_seen)) for pool, fault in faults)
-    yield from oldest_series(families.FAULT_OLDEST, since, source.now_s)
+    yield from oldest_series("assay_fault_oldest_age_seconds", since, source.now_s)
 
 
 def list_ticket_series(source: MetricSource) -> Iterator[Series]:
     """Yield the series of open tickets."""
     tickets = source.counts.tickets.values()
-    yield from count_series(families.TICKETS_OPEN, ((ticket.severity,) for ticket in tickets))
+    yield from count_series("assay_tickets_open", ((ticket.severity,) for ticket in tickets))
     since = (((ticket.severity,), ticket.opened_s) for ticket in tickets)
-    yield from oldest_series(families.TICKET_OLDEST, since, source.now_s)
+    yield from oldest_series("assay_ticket_oldest_age_seconds", since, source.now_s)
 
 
 def list_idle_coverage_series(source: MetricSource) -> Iterator[Series]:
@@ -211,8 +203,8 @@ def list_idle_coverage_series(source: MetricSource) -> Iterator[Series]:
     for own in list_idle_coverage(source.context.fleet, serving, covered, source.now):
         for part in own.parts:
             labels = (own.schedule, own.pool, part.part)
-            yield from (Series(families.IDLE_COVERAGE, (*labels, age), count) for age, count in part.gpus.items())
-            yield Series(families.IDLE_LATE, labels, part.late)
+            yield from (Series("assay_idle_coverage_gpus", (*labels, age), count) for age, count in part.gpus.items())
+            yield Series("assay_idle_coverage_late_gpus", labels, part.late)
 
 
 def list_rollout_series(source: MetricSource) -> Iterator[Series]:
@@ -220,39 +212,39 @@ def list_rollout_series(source: MetricSource) -> Iterator[Series]:
     rollout = source.rollout
     members = list(rollout.members.values()) if rollout else []
     progress = ["proven" if member.proof else "out" if member.is_ordered_out else "waiting" for member in members]
-    yield from (Series(families.ROLLOUT_NODES, (name,), progress.count(name)) for name in PROGRESS)
+    yield from (Series("assay_rollout_nodes", (name,), progress.count(name)) for name in PROGRESS)
     if rollout:
-        yield Series(families.ROLLOUT_AGE, (), max(0.0, source.now_s - parse_epoch_seconds(rollout.started_at)))
+        yield Series("assay_rollout_age_seconds", (), max(0.0, source.now_s - parse_epoch_seconds(rollout.started_at)))
     if rollout and (pause := rollout.pause):
         age_s = max(0.0, source.now_s - parse_epoch_seconds(pause.at))
-        yield Series(families.ROLLOUT_PAUSE_AGE, (pause.rule or PERSON_RULE,), age_s)
+        yield Series("assay_rollout_pause_age_seconds", (pause.rule or PERSON_RULE,), age_s)
 
 
 def list_build_series() -> Iterator[Series]:
     """Yield what is true without a ledger."""
-    yield Series(families.BUILD_INFO, (read_version(),), 1)
+    yield Series("assay_build_info", (read_version(),), 1)
 
 
 def list_ledger_series(source: MetricSource) -> Iterator[Series]:
     """Yield the series of the fleet's commit and of the ledger."""
     fleet, ledger = source.context.fleet, source.context.ledger
-    yield Series(families.FLEET_INFO, (f"{fleet.commit[:12]}{'-dirty' if fleet.dirty else ''}",), 1)
+    yield Series("assay_fleet_info", (f"{fleet.commit[:12]}{'-dirty' if fleet.dirty else ''}",), 1)
     head = ledger.head()
-    yield Series(families.LEDGER_ENTRIES, (), head)
-    yield Series(families.LEDGER_READ, (), open_reader_of(ledger).seq)
+    yield Series("assay_ledger_entries_total", (), head)
+    yield Series("assay_ledger_read_entries", (), open_reader_of(ledger).seq)
     for entry in ledger.entries(after=head - 1)[:1]:
-        yield Series(families.LEDGER_AGE, (), max(0.0, source.now_s - parse_epoch_seconds(entry.at)))
+        yield Series("assay_ledger_last_entry_age_seconds", (), max(0.0, source.now_s - parse_epoch_seconds(entry.at)))
     if ledger.file:
-        yield Series(families.LEDGER_BYTES, (), sum(_measure(ledger, suffix) for suffix in LOG_SUFFIXES))
+        yield Series("assay_ledger_size_bytes", (), sum(_measure(ledger, suffix) for suffix in LOG_SUFFIXES))
 
 
 def list_pass_series(source: MetricSource) -> Iterator[Series]:
     """Yield the series of the controller's passes, from its file."""
     for stage, totals in sorted(read_passes(source.context.home).items()):
-        yield Series(families.PASS_DURATION, (stage,), Distribution(totals.buckets, totals.seconds))
-        yield Series(families.PASS_CPU, (stage,), totals.cpu_seconds)
-        yield Series(families.PASS_FAILURES, (stage,), totals.failures)
-        yield Series(families.PASS_AGE, (stage,), max(0.0, time.time() - totals.ended_s))
+        yield Series("assay_pass_duration_seconds", (stage,), Distribution(totals.buckets, totals.seconds))
+        yield Series("assay_pass_cpu_seconds_total", (stage,), totals.cpu_seconds)
+        yield Series("assay_pass_failures_total", (stage,), totals.failures)
+        yield Series("assay_pass_last_end_age_seconds", (stage,), max(0.0, time.time() - totals.ended_s))
 
 
 def list_workflow_series(source: MetricSource) -> Iterator[Series]:
@@ -260,9 +252,9 @@ def list_workflow_series(source: MetricSource) -> Iterator[Series]:
     queues = count_unfinished_workflows(source.context)
     counts = {(queue.queue, queue.status): queue.count for queue in queues}
     waiting = {(format_queue_name(pool), "ENQUEUED"): 0 for pool in source.pools}
-    yield from (Series(families.WORKFLOWS, labels, count) for labels, count in sorted((waiting | counts).items()))
+    yield from (Series("assay_dbos_workflows", labels, count) for labels, count in sorted((waiting | counts).items()))
     yield from oldest_series(
-        families.WORKFLOW_OLDEST, (((queue.queue,), queue.oldest_s) for queue in queues), time.time()
+        "assay_dbos_oldest_workflow_age_seconds", (((queue.queue,), queue.oldest_s) for queue in queues), time.time()
     )
 
 
@@ -319,11 +311,13 @@ class ScheduleTimes:
         for line in self._lines:
             labels, times = (line.name, line.target), self._find_times(line, history, source.now)
             if (ended_s := source.counts.slot_ends.get(labels)) is not None:
-                yield Series(families.SCHEDULE_LAST, labels, max(0.0, source.now_s - ended_s))
+                yield Series("assay_schedule_last_end_age_seconds", labels, max(0.0, source.now_s - ended_s))
             if times.next_start:
-                yield Series(families.SCHEDULE_NEXT, labels, (times.next_start - source.now).total_seconds())
+                yield Series(
+                    "assay_schedule_next_start_seconds", labels, (times.next_start - source.now).total_seconds()
+                )
             late_s = (source.now - times.due_since).total_seconds() if times.due_since else 0.0
-            yield Series(families.SCHEDULE_LATE, labels, max(0.0, late_s))
+            yield Series("assay_schedule_late_seconds", labels, max(0.0, late_s))
 
     def _find_times(self, line: ScheduleLine, history: ScheduleHistory, now: datetime) -> DueTimes:
         newest = history.get(line).find_newest()
@@ -361,7 +355,7 @@ class TelemetrySources:
         answered, expected = source.answered, list_expected_nodes(source)
         must_answer = [(key, labels) for key, labels in self._sources if key[0] in expected]
         asked = Counter(labels for _, labels in must_answer)
-        yield from _count(families.SOURCES, asked)
+        yield from _count("assay_sources", asked)
         limits, now_s = source.context.policy.silence, source.now_s
         earliest = {labels: now_s - silence_deadline(limits, labels[1]).total_seconds() for labels in asked}
         silent = Counter(
@@ -369,12 +363,12 @@ class TelemetrySources:
             for key, labels in must_answer
             if is_silent(answered.get(key, 0.0), source.states[key[0]].since, earliest[labels])
         )
-        yield from _count(families.SOURCES_SILENT, Counter({labels: silent[labels] for labels in asked}))
+        yield from _count("assay_sources_silent", Counter({labels: silent[labels] for labels in asked}))
         known = ((labels, answered[key]) for key, labels in must_answer if key in answered)
-        yield from oldest_series(families.SOURCE_OLDEST, known, source.now_s)
-        yield Series(families.AGENT_ITEMS, (), open_last_seen(source.context).count_received())
+        yield from oldest_series("assay_source_oldest_answer_age_seconds", known, source.now_s)
+        yield Series("assay_agent_items_total", (), open_last_seen(source.context).count_received())
         if (listened_s := answered.get(ALL_AGENTS)) is not None:
-            yield Series(families.LISTENING_AGE, (), max(0.0, source.now_s - listened_s))
+            yield Series("assay_agents_heard_age_seconds", (), max(0.0, source.now_s - listened_s))
 
 
 def list_expected_nodes(source: MetricSource) -> set[str]:
@@ -383,5 +377,5 @@ def list_expected_nodes(source: MetricSource) -> set[str]:
     return {name for name, state in source.states.items() if state.state in states and not state.unsettled_effects}
 
 
-def _count(family: Family, counts: Counter[PoolSource]) -> Iterator[Series]:
+def _count(family: str, counts: Counter[PoolSource]) -> Iterator[Series]:
     return (Series(family, labels, count) for labels, count in sorted(counts.items()))

@@ -6,7 +6,6 @@ What it keeps in memory is a cache: a process that starts anew reads the ledger,
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from threading import Lock
@@ -22,7 +21,6 @@ from assay.decide.faults.telemetry_silence import list_unread
 from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.ledger.errors import LedgerError
 from assay.ledger.ledger_reader import read_projection
-from assay.tell.metrics import families
 from assay.tell.metrics.collectors import (
     MetricSource,
     ScheduleTimes,
@@ -40,7 +38,7 @@ from assay.tell.metrics.collectors import (
     list_workflow_series,
     list_zeros,
 )
-from assay.tell.metrics.families import FAMILIES, Distribution, Family, Series
+from assay.tell.metrics.families import FAMILIES_BY_NAME, Distribution, Family, Series
 from assay.tell.metrics.ledger_counts import LEDGER_COUNTS, CheckCounts
 
 
@@ -79,11 +77,11 @@ class FleetMetrics(Collector):
         begun_s, series = time.thread_time(), list(list_build_series())
         try:
             series += self._list_fleet_series()
-            series.append(Series(families.LEDGER_UP, (), 1))
+            series.append(Series("assay_ledger_up", (), 1))
         except LedgerError as error:
             self._report(str(error))
-            series = [*list_build_series(), Series(families.LEDGER_UP, (), 0)]
-        return [*series, Series(families.COLLECT_CPU, (), time.thread_time() - begun_s)]
+            series = [*list_build_series(), Series("assay_ledger_up", (), 0)]
+        return [*series, Series("assay_metrics_collect_cpu_seconds", (), time.thread_time() - begun_s)]
 
     def _list_fleet_series(self) -> list[Series]:
         context = self._current()
@@ -124,10 +122,10 @@ def format_metrics(metrics: FleetMetrics) -> bytes:
 
 def _make_metrics(series: Iterable[Series]) -> list[Metric]:
     """Return every family in the order of `FAMILIES`, each with its series."""
-    by_family: dict[str, list[Series]] = defaultdict(list)
+    by_family = {name: list[Series]() for name in FAMILIES_BY_NAME}
     for item in series:
-        by_family[item.family.name].append(item)
-    return [_make_metric(family, by_family[family.name]) for family in chain.from_iterable(FAMILIES.values())]
+        by_family[item.family].append(item)
+    return [_make_metric(family, by_family[name]) for name, family in FAMILIES_BY_NAME.items()]
 
 
 def _make_metric(family: Family, series: Iterable[Series]) -> Metric:

@@ -22,8 +22,7 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import parse_epoch_seconds
-from assay.tell.metrics import families
-from assay.tell.metrics.families import Distribution, Family, Series
+from assay.tell.metrics.families import FAMILIES_BY_NAME, Distribution, Series
 
 
 class Tally:
@@ -32,7 +31,7 @@ class Tally:
     Those that are `expected` are there from the start, as 0: Prometheus sees no increase from nothing to 1.
     """
 
-    def __init__(self, family: Family, expected: Iterable[tuple[str, ...]] = ()) -> None:
+    def __init__(self, family: str, expected: Iterable[tuple[str, ...]] = ()) -> None:
         self.family = family
         self._counts: Counter[tuple[str, ...]] = Counter(dict.fromkeys(expected, 0))
 
@@ -54,15 +53,15 @@ class Tally:
 class Distributions:
     """The distributions of a family, by the values of its labels."""
 
-    def __init__(self, family: Family) -> None:
-        self.family = family
-        self._counts: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0] * (len(family.edges) + 1))
+    def __init__(self, family: str) -> None:
+        self.family, self._edges = family, FAMILIES_BY_NAME[family].edges
+        self._counts: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0] * (len(self._edges) + 1))
         self._totals: Counter[tuple[str, ...]] = Counter()
 
     def add(self, value: float, *values: str) -> None:
         """Put a value into its bucket. One below zero, which a clock that was set back gives, counts as zero."""
         value = max(0.0, value)
-        self._counts[values][bisect_left(self.family.edges, value)] += 1
+        self._counts[values][bisect_left(self._edges, value)] += 1
         self._totals[values] += value  # type: ignore[assignment]  # seconds are no whole numbers
 
     def copy(self) -> Distributions:
@@ -78,12 +77,12 @@ class Distributions:
             yield Series(self.family, values, Distribution(tuple(counts), self._totals[values]))
 
 
-def count_series(family: Family, labels: Iterable[tuple[str, ...]]) -> Iterator[Series]:
+def count_series(family: str, labels: Iterable[tuple[str, ...]]) -> Iterator[Series]:
     """Yield how often each combination of label values occurs."""
     return (Series(family, values, count) for values, count in sorted(Counter(labels).items()))
 
 
-def oldest_series(family: Family, since: Iterable[tuple[tuple[str, ...], float]], now_s: float) -> Iterator[Series]:
+def oldest_series(family: str, since: Iterable[tuple[tuple[str, ...], float]], now_s: float) -> Iterator[Series]:
     """Yield the greatest age for each combination of label values; `since` gives times in seconds since 1970."""
     first: dict[tuple[str, ...], float] = {}
     for values, at_s in since:
@@ -149,17 +148,21 @@ class LedgerCounts:
         self.slot_ends: dict[tuple[str, str], float] = {}
         self._stays: dict[str, NodeStay] = {}
         self._open_faults: set[str] = set()
-        self._transitions, self._stay_times = Tally(families.TRANSITIONS), Distributions(families.STAYS)
-        self._effects = Tally(families.EFFECTS, product(ACTIONS, EFFECT_RESULTS))
-        self._effect_times = Distributions(families.EFFECT_DURATION)
-        self._retries = Tally(families.EFFECT_RETRIES, product(ACTIONS))
-        self._unreadable = Tally(families.EFFECT_UNREADABLE, product(ACTIONS))
-        self._faults, self._ticket_counts = Tally(families.FAULTS), Tally(families.TICKETS, product(TICKET_RESULTS))
-        self._rollouts = Tally(families.ROLLOUTS, product(ROLLOUT_RESULTS))
-        self._commits = Tally(families.COMMITS, [()])
-        self._slots, self._visits = Tally(families.SCHEDULE_RUNS), Tally(families.VISITS)
-        self._delays, self._missed = Distributions(families.CUSTOMER_DELAY), Tally(families.VERIFICATIONS_MISSED)
-        self._losses = Tally(families.AGENT_LOSSES)
+        self._transitions = Tally("assay_transitions_total")
+        self._stay_times = Distributions("assay_stay_duration_seconds")
+        self._effects = Tally("assay_effects_total", product(ACTIONS, EFFECT_RESULTS))
+        self._effect_times = Distributions("assay_effect_duration_seconds")
+        self._retries = Tally("assay_effect_retries_total", product(ACTIONS))
+        self._unreadable = Tally("assay_effect_unreadable_total", product(ACTIONS))
+        self._faults = Tally("assay_faults_total")
+        self._ticket_counts = Tally("assay_tickets_total", product(TICKET_RESULTS))
+        self._rollouts = Tally("assay_rollouts_total", product(ROLLOUT_RESULTS))
+        self._commits = Tally("assay_commits_adopted_total", [()])
+        self._slots = Tally("assay_schedule_runs_total")
+        self._visits = Tally("assay_idle_visits_total")
+        self._delays = Distributions("assay_idle_visit_customer_delay_seconds")
+        self._missed = Tally("assay_verifications_missed_total")
+        self._losses = Tally("assay_agent_losses_total")
 
     def copy(self) -> LedgerCounts:
         """Return counts that grow for themselves."""
@@ -319,10 +322,10 @@ class CheckCounts:
     ) -> Iterator[Series]:
         """Yield the series of checks; `states` are the nodes of the inventory, `pools` their pools by name."""
         for labels, count in sorted(self._outcomes.items()):
-            yield Series(families.OUTCOMES, labels, count)
-        yield Series(families.RUNS, (), self._runs)
+            yield Series("assay_outcomes_total", labels, count)
+        yield Series("assay_runs_total", (), self._runs)
         if self._runs:
-            yield Series(families.RUN_AGE, (), max(0.0, now_s - self._last_at_s))
+            yield Series("assay_last_run_age_seconds", (), max(0.0, now_s - self._last_at_s))
         oldest, unproven = list[tuple[tuple[str, str], float]](), Counter[tuple[str, str]]()
         judged: dict[str, list[tuple[str, dict[str, float]]]] = {}
         for state in states:
@@ -336,8 +339,8 @@ class CheckCounts:
                 unproven[labels] += at_s is None
                 if at_s is not None:
                     oldest.append((labels, at_s))
-        yield from oldest_series(families.PASS_OLDEST, oldest, now_s)
-        yield from (Series(families.UNPROVEN, labels, count) for labels, count in sorted(unproven.items()))
+        yield from oldest_series("assay_phase_oldest_pass_age_seconds", oldest, now_s)
+        yield from (Series("assay_phase_unproven_nodes", labels, count) for labels, count in sorted(unproven.items()))
 
 
 def find_check_family(check: str) -> str:
