@@ -10,7 +10,7 @@ import pytest
 
 from assay.act.actions import wipe
 from assay.act.actions.action import EffectIntent, EffectVerification
-from assay.act.remedies.wipe_verdict import make_wipe_entry
+from assay.act.remedies.node_wipe import make_wipe_entry
 from assay.lab.faults.injection import inject_fault
 from assay.model.entries.effects import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
 from assay.model.errors import AssayError

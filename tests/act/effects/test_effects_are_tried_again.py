@@ -13,9 +13,8 @@ import pytest
 
 from assay.act.actions.action import ACTION_NAMES, ActionContext, EffectIntent, UnfinishedAction, load_action
 from assay.act.effects import effect_attempt_and_verification as steps
-from assay.act.effects.cordon_batch import STATUS_VERIFIERS
 from assay.act.effects.effect_journal import EFFECT_KINDS, journal_intent, parse_effects
-from assay.act.effects.pending_effect_runner import run_effects
+from assay.act.effects.pending_effect_runner import STATUS_VERIFIERS, run_effects
 from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.specs.policy_sections import EffectRetryPolicy
 from tests.act import standin_world as world

@@ -45,7 +45,7 @@ REACHES_OUT = {
 """What reaches out when it is called. The adapters, actions and the lab behind them are called by nobody else."""
 ROOMS_BEHIND = ("adapters/", "lab/", "node/", "observe/", "act/actions/", "act/remedies/", "act/boot/network_boot.py")
 GATED = {
-    "act/effects/cordon_batch.py": "the runner asks before it batches",
+    "act/effects/pending_effect_runner.py": "the runner asks before it batches",
     "act/schedules/idle_verification.py": "find_exclusion, and uncordons only at act",
     "act/schedules/idle_visits.py": "find_exclusion",
     "act/ingest/collection.py": "loads no watched node",

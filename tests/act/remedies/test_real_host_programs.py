@@ -21,7 +21,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
 from assay.act.boot.script import BootOrder, render_grub_config, render_grub_wait
-from assay.act.remedies.wipe_verdict import DriveReading, list_release_commands
+from assay.act.remedies.node_wipe import DriveReading, list_release_commands
 from assay.model.specs.image import Image
 from assay.model.specs.node.host_settings import make_chrony_file, make_drop_ins
 from tests.support.places import ROOT

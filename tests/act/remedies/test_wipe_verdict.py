@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assay.act.remedies.wipe_verdict import (
+from assay.act.remedies.node_wipe import (
     DriveReading,
     find_obstacle,
     fold_wipe,

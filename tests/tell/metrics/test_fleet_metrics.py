@@ -17,9 +17,8 @@ from assay.model.entries.faults import FaultEntry
 from assay.model.entries.node_entries import DecisionEntry, HoldEntry, TransitionEntry
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.specs.node_settings import PoolCapacity
-from assay.tell.metrics.collectors import MAX_LISTED_NODES
 from assay.tell.metrics.families import FAMILIES_BY_NAME
-from assay.tell.metrics.fleet_metrics import FleetMetrics, format_metrics
+from assay.tell.metrics.fleet_metrics import MAX_LISTED_NODES, FleetMetrics, format_metrics
 from tests.tell.metrics.conftest import NOW, read
 
 CHECK = "suites/production/test_gpu_health.py::test_gpu_count"

@@ -9,8 +9,8 @@ import pytest
 
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
+from assay.tell.pages.node_page import build_timeline
 from assay.tell.views.node_measurements import list_series
-from assay.tell.views.node_view import build_timeline
 from assay.tell.views.sources import find_commit_at, is_shown, parse_place, read_spec_lines
 from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
 from tests.support.serving_fleet import GIT

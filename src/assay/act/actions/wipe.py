@@ -18,15 +18,18 @@ from assay.act.actions.action import (
     require_effect,
 )
 from assay.act.remedies.gpu_occupancy import require_empty
-from assay.act.remedies.node_wipe import NodeWipe, read_records, read_with_markers, record_proof
-from assay.act.remedies.wipe_verdict import (
+from assay.act.remedies.node_wipe import (
     DriveReading,
     DriveRecord,
+    NodeWipe,
     WipeVerdict,
     find_obstacle,
     is_selected,
     judge_order,
     read_local_drives,
+    read_records,
+    read_with_markers,
+    record_proof,
 )
 from assay.adapters.scheduler import read_node_status
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, DRIVE, project_node_assets

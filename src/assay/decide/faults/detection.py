@@ -2,10 +2,15 @@
 
 What follows from another sighting, or is overridden by the driver's recovery action (XID 154), does not count. The open
 faults of a node are bounded: what is above becomes one fault, so a node's token cannot fill the ledger.
+
+What a flash, a restart, a wipe or a take-over of assay's own causes is no fault of the node: such a sighting is
+recorded and does not count, and a failed check is judged anew. An act that failed causes nothing here, so what it left
+behind is a fault.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,9 +19,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from assay.decide.faults.identity import IDENTITY_SOURCE, find_identity_sightings
-from assay.decide.faults.own_acts import tie_to_acts
 from assay.decide.moves.evidence_validity import counts_in_stay
-from assay.decide.state.node_state import NodeState
+from assay.decide.state.node_state import EffectRecord, NodeState
 from assay.model.evidence import EvidenceDocument
 from assay.model.facts import extend
 from assay.model.faults.bmc_events import drop_told_by_host, find_sel_sightings, map_bmc_gpus, name_own_parts
@@ -35,9 +39,65 @@ from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_catalog import EVENT_SECONDS, XID_NAMES, FaultCatalog
+from assay.model.specs.fault_relations import OwnAct, matches
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.timestamps import format_time, parse_time
+
+CLOCKS_APART = timedelta(minutes=1)
+"""So far may the clock of a BMC or node be behind ours."""
+NEVER = "9999"
+"""Sorts after every time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ActTime:
+    """When one act of assay may show itself, and by what. Times are ISO 8601 UTC: they sort as text."""
+
+    act: OwnAct
+    effect: EffectRecord
+    start: str
+    end: str
+
+    def causes(self, sighting: FaultSighting) -> bool:
+        """Whether a sighting tells of this act."""
+        return (
+            self.start <= sighting.at <= self.end
+            and matches(self.act.symptoms, sighting.fault_class)
+            and matches(self.act.parts, sighting.part)
+            and (self.act.events is None or re.search(self.act.events, sighting.detail) is not None)
+        )
+
+
+def tie_to_acts(
+    acts: Sequence[OwnAct], node_state: NodeState, sightings: Iterable[FaultSighting]
+) -> Iterator[FaultSighting]:
+    """Yield the sightings. Those that an act of assay caused do not count, and name it; failed checks are left out."""
+    seen = list(sightings)
+    first = min((sighting.at for sighting in seen), default=NEVER)
+    spans = [_find_time(act, effect, node_state) for effect in node_state.effects for act in acts]
+    times = [span for span in spans if span is not None and first <= span.end]
+    for sighting in seen:
+        cause = next((each.effect for each in times if each.causes(sighting)), None)
+        if cause is None:
+            yield sighting
+        elif sighting.source != "check":
+            detail = f"{sighting.detail} [caused by assay's own {cause.action} of {cause.started_at}]"
+            yield sighting._replace(counts=False, detail=detail)
+
+
+def _find_time(act: OwnAct, effect: EffectRecord, node_state: NodeState) -> _ActTime | None:
+    """Return when an act may show itself, None for one that failed or is of another kind.
+
+    One that nobody has read back goes on until its node leaves the state. The clocks of BMCs and nodes may be off.
+    """
+    if effect.standing == "failed" or effect.action not in act.actions:
+        return None
+    goes_on = effect.standing != "verified" and effect.at >= node_state.since
+    end = parse_time(effect.at) + timedelta(minutes=act.minutes)
+    start = parse_time(effect.started_at or effect.at) - CLOCKS_APART
+    return _ActTime(act, effect, format_time(start), NEVER if goes_on else format_time(end))
+
 
 TELEMETRY_FLOODED = "telemetry.flooded"
 FaultKey = tuple[str, str]
