@@ -13,38 +13,15 @@ from assay.decide.state.asset_history import describe_returned_part
 from assay.decide.state.node_projection import describe_causes
 from assay.model.decision import STATE_CAUSE
 from assay.model.entries import assets as asset
-from assay.model.entries import effects as burn
+from assay.model.entries import boot
 from assay.model.entries import effects as effect
 from assay.model.entries import faults as fault
 from assay.model.entries import node_entries as operator
 from assay.model.entries import rollouts as rollout
 from assay.model.entries import schedule_entries as schedule
-from assay.model.entries import tickets as notice
 from assay.model.entries import tickets as ticket
-from assay.model.entries.assets import PartReplacedEntry, PartsSeenEntry, PhotosTakenEntry, SetupSeenEntry
-from assay.model.entries.boot import (
-    BmcTakeoverEntry,
-    BootFailedEntry,
-    BootStageEntry,
-    BootStartedEntry,
-    JoinIssuedEntry,
-    JoinRefusedEntry,
-    JoinRevokedEntry,
-    JoinUsedEntry,
-    MachineSeenEntry,
-)
-from assay.model.entries.effects import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.faults import NodeRankedEntry, TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
-from assay.model.entries.node_entries import (
-    DecisionEntry,
-    DecisionWithdrawnEntry,
-    NodeEnrolledEntry,
-    NodeLeftEntry,
-    NodeRenamedEntry,
-    NodeReplacedEntry,
-    TransitionEntry,
-)
+from assay.model.entries.node_entries import DecisionEntry, TransitionEntry
 from assay.model.entries.registry import UnknownEntry, decode_entry
 from assay.model.evidence import SOURCE_NAMES
 from assay.model.ledger_entry import LedgerEntry
@@ -56,25 +33,15 @@ if TYPE_CHECKING:
     from assay.model.specs.fault_catalog import FaultCatalog
 
 
-def _format_warning(entry: TrendWarnedEntry, _: str) -> str:
+def _format_warning(entry: fault.TrendWarnedEntry, _: str) -> str:
     part = f"{entry.place} " if entry.place else ""
     reasons = [entry.reason, entry.group]
     return f"{part}gets worse ({entry.rule}): {'; '.join(filter(None, reasons))}"
 
 
-def _format_closed(entry: TrendClosedEntry, _: str) -> str:
+def _format_closed(entry: fault.TrendClosedEntry, _: str) -> str:
     lead = f", {entry.lead_days:.0f} d before" if entry.lead_days is not None else ""
     return f"a warning of {entry.rule} was {entry.outcome}{lead}: {entry.reason}"
-
-
-TREND_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
-    TrendWarnedEntry: _format_warning,
-    TrendClosedEntry: _format_closed,
-    NodeRankedEntry: lambda entry, _: (
-        f"jobs come {'last' if entry.is_last else 'as before'} to the node, {entry.standing}: {entry.reason}"
-    ),
-    TrendDemotedEntry: lambda entry, _: f"the trend rule {entry.rule} only observes from now on: {entry.reason}",
-}
 
 
 METHOD_WORDS = {
@@ -85,12 +52,12 @@ METHOD_WORDS = {
 }
 
 
-def _format_order(entry: WipeOrderedEntry, _: str) -> str:
+def _format_order(entry: effect.WipeOrderedEntry, _: str) -> str:
     marked = f"{entry.samples} of its blocks are marked"
     return f"wipes {_name(entry)} by {_method(entry.method)}; {marked}"
 
 
-def _name(entry: WipeOrderedEntry | WipeProvedEntry | WipeMissedEntry) -> str:
+def _name(entry: effect.WipeOrderedEntry | effect.WipeProvedEntry | effect.WipeMissedEntry) -> str:
     return f"{entry.drive} ({entry.model}, serial {entry.serial})"
 
 
@@ -98,17 +65,10 @@ def _method(name: str) -> str:
     return METHOD_WORDS.get(name, name)
 
 
-WIPE_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
-    WipeOrderedEntry: _format_order,
-    WipeProvedEntry: lambda entry, _: f"{_name(entry)} is proven wiped by {_method(entry.method)}: {entry.proof}",
-    WipeMissedEntry: lambda entry, _: f"{_name(entry)} was not wiped by {_method(entry.method)}: {entry.reason}",
-}
-
-
 SOURCES = {"scan": "a scan", "lease": "a DHCP lease", "report": "a report"}
 
 
-def _format_seen_machine(entry: MachineSeenEntry, _: str) -> str:
+def _format_seen_machine(entry: boot.MachineSeenEntry, _: str) -> str:
     machine = entry.machine
     kind = " ".join(part for part in (machine.vendor, machine.model) if part)
     named = f"serial {machine.serial}" if machine.serial else f"BMC {machine.bmc_mac or machine.address}"
@@ -116,22 +76,22 @@ def _format_seen_machine(entry: MachineSeenEntry, _: str) -> str:
     return f"seen by {SOURCES.get(entry.source, entry.source)}: {named}{f', {kind}' if kind else ''}{where}"
 
 
-def _format_issued_token(entry: JoinIssuedEntry, _: str) -> str:
+def _format_issued_token(entry: boot.JoinIssuedEntry, _: str) -> str:
     until = f"{parse_time(entry.expires_at):%Y-%m-%d %H:%M:%S} UTC"
     return f"got a one-time token for {entry.purpose}, good until {until} (proven by {entry.proven_by})"
 
 
-def _format_boot_start(entry: BootStartedEntry, _: str) -> str:
+def _format_boot_start(entry: boot.BootStartedEntry, _: str) -> str:
     by_itself = "" if entry.effect else ", by itself"
     return f"starts with image {entry.image} ({entry.image_version}){by_itself}"
 
 
-def _format_boot_stage(entry: BootStageEntry, _: str) -> str:
+def _format_boot_stage(entry: boot.BootStageEntry, _: str) -> str:
     proof = f", proven by {entry.proven_by}" if entry.proven_by else ""
     return f"its start reached {entry.stage}{proof}{f': {entry.words}' if entry.words else ''}"
 
 
-def _format_takeover(entry: BmcTakeoverEntry, _: str) -> str:
+def _format_takeover(entry: boot.BmcTakeoverEntry, _: str) -> str:
     if entry.step == "started":
         return f"its BMC's factory login {entry.factory_account} is being changed to {entry.account}"
     if entry.step == "failed":
@@ -139,25 +99,12 @@ def _format_takeover(entry: BmcTakeoverEntry, _: str) -> str:
     return f"its BMC accepts {entry.account}, and refuses the factory login {entry.factory_account}"
 
 
-PROVISIONING_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
-    MachineSeenEntry: _format_seen_machine,
-    BmcTakeoverEntry: _format_takeover,
-    JoinIssuedEntry: _format_issued_token,
-    JoinUsedEntry: lambda entry, _: f"used its one-time token for {entry.purpose}",
-    JoinRefusedEntry: lambda entry, _: f"was refused to join {entry.purpose}: {entry.why}",
-    JoinRevokedEntry: lambda entry, _: f"its one-time token for {entry.purpose} is revoked: {entry.why}",
-    BootStartedEntry: _format_boot_start,
-    BootStageEntry: _format_boot_stage,
-    BootFailedEntry: lambda entry, _: f"its start failed after {entry.stage or 'the power-on'}: {entry.reason}",
-}
-
-
-def _format_photos(taken: PhotosTakenEntry, _: str) -> str:
+def _format_photos(taken: asset.PhotosTakenEntry, _: str) -> str:
     files = format_list([photo.file for photo in taken.photos], 6)
     return f"{format_count(len(taken.photos), 'photo')} for the dossier, added by {taken.who}: {files}"
 
 
-def _format_seen_parts(seen: PartsSeenEntry, _: str) -> str:
+def _format_seen_parts(seen: asset.PartsSeenEntry, _: str) -> str:
     """Return each changed part, the node's serial number, and the number of new parts."""
     parts = seen.parts.items()
     changed = [f"{place} is {part.serial}, was {part.was}" for place, part in parts if part.was is not None]
@@ -172,7 +119,7 @@ def _format_seen_parts(seen: PartsSeenEntry, _: str) -> str:
     return "; ".join([*changed, *gone, *numbers, *first])
 
 
-def _format_setup(seen: SetupSeenEntry, _: str) -> str:
+def _format_setup(seen: asset.SetupSeenEntry, _: str) -> str:
     """Return where the node stands, and the versions that changed; models only as a number."""
     versions = [f"{name} {version}" for name, version in seen.versions.items()]
     models = [f"{format_count(len(seen.models), 'part')} by model"] if seen.models else []
@@ -181,18 +128,10 @@ def _format_setup(seen: SetupSeenEntry, _: str) -> str:
     )
 
 
-def _format_replaced_node(replaced: PartReplacedEntry, _: str) -> str:
+def _format_replaced_node(replaced: asset.PartReplacedEntry, _: str) -> str:
     serials = f"{replaced.new_serial}, was {replaced.old_serial}"
     source = SOURCE_NAMES.get(replaced.who, replaced.who)
     return f"another node stands in this place: {serials}, by {source}; repairs are counted anew"
-
-
-ASSET_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
-    PhotosTakenEntry: _format_photos,
-    PartsSeenEntry: _format_seen_parts,
-    SetupSeenEntry: _format_setup,
-    PartReplacedEntry: _format_replaced_node,
-}
 
 
 MAX_REMEMBERED_NAMES = 50_000
@@ -223,7 +162,8 @@ class EntryFormatter:
                 return f"{content.from_state} → {content.to_state}{f': {reason}' if reason else ''}"
             case asset.PartReturnedEntry():
                 return describe_returned_part(entry)
-        text = _FORMATTERS[type(content)](content, name)
+        words = _WORDS[type(content)]
+        text = words.format(content) if isinstance(words, str) else words(content, name)
         if isinstance(content, fault.FaultEntry) and self._catalog and self._catalog.find_class(content.fault_class):
             text = f"{self._catalog.describe(content.fault_class)}: {text}"
         return _INTERNAL_ID.sub("", text).strip().rstrip(":")
@@ -355,55 +295,49 @@ def _format_adopted_commit(adopted: rollout.CommitAdoptedEntry, _: str) -> str:
     return f"the fleet is brought to commit {before}{adopted.commit[:12]}{rest}"
 
 
-_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
+_WORDS: Mapping[type[EntryContent], str | Callable[[Any, str], str]] = {
     UnknownEntry: lambda content, _: ", ".join(
         f"{name} {value}" for name, value in content.body.items() if value not in ("", None)
     ),
-    NodeEnrolledEntry: lambda entry, _: (
+    operator.NodeEnrolledEntry: lambda entry, _: (
         f"first seen, pool {entry.pool}, starts in {entry.state}{entry.reason and f': {entry.reason}'}"
     ),
-    NodeRenamedEntry: lambda entry, _: f"renamed: the machine {entry.serial} was {entry.old}; its history goes on here",
-    NodeLeftEntry: lambda entry, _: f"renamed: its machine is {entry.new} now",
-    NodeReplacedEntry: lambda entry, _: (
-        f"{entry.by} ({entry.by_serial}) takes the place of this node ({entry.serial}) in pool {entry.pool}"
-    ),
-    burn.BurnInStartedEntry: lambda entry, _: f"burn-in {entry.spec} began, {entry.hours:g} h",
-    burn.BurnInWindowEntry: lambda entry, _: (
-        f"burn-in: {entry.window['hours']:.1f} h are done, phase {entry.window['phase']}"
-    ),
-    burn.BurnInHeldEntry: lambda entry, _: f"burn-in goes on for {entry.hours:g} h: {'; '.join(entry.drifts)}",
-    burn.BurnInOverEntry: lambda _, __: "burn-in: its phases are over, and it waits for collectives with other nodes",
-    burn.BurnInNoteEntry: lambda entry, _: (
+    operator.NodeRenamedEntry: "renamed: the machine {0.serial} was {0.old}; its history goes on here",
+    operator.NodeLeftEntry: "renamed: its machine is {0.new} now",
+    operator.NodeReplacedEntry: "{0.by} ({0.by_serial}) takes the place of this node ({0.serial}) in pool {0.pool}",
+    effect.BurnInStartedEntry: "burn-in {0.spec} began, {0.hours:g} h",
+    effect.BurnInWindowEntry: "burn-in: {0.window[hours]:.1f} h are done, phase {0.window[phase]}",
+    effect.BurnInHeldEntry: lambda entry, _: f"burn-in goes on for {entry.hours:g} h: {'; '.join(entry.drifts)}",
+    effect.BurnInOverEntry: "burn-in: its phases are over, and it waits for collectives with other nodes",
+    effect.BurnInNoteEntry: lambda entry, _: (
         f"burn-in: {entry.text}" if entry.event != "stopped" else "burn-in: its load has ended"
     ),
-    burn.BurnInEndedEntry: lambda entry, _: (
+    effect.BurnInEndedEntry: lambda entry, _: (
         f"burn-in {entry.outcome} after {entry.hours:.1f} h{entry.reason and f': {entry.reason}'}"
     ),
     DecisionEntry: _format_decision,
-    DecisionWithdrawnEntry: lambda entry, _: f"no longer waits: {entry.reason}",
+    operator.DecisionWithdrawnEntry: "no longer waits: {0.reason}",
     fault.FaultEntry: _format_fault,
     fault.FaultClearedEntry: lambda cleared, name: f"fault over{', ' if name else ''}{name}: {cleared.reason}",
-    fault.AlertResolvedEntry: lambda entry, _: f"alert {entry.alert} is over ({entry.fault})",
+    fault.AlertResolvedEntry: "alert {0.alert} is over ({0.fault})",
     fault.AlertElsewhereEntry: lambda entry, _: (
         f"{format_count(entry.alerts, 'alert')} that may speak of no node, such as {entry.alert}: {entry.detail}"
     ),
-    fault.ObservationFailedEntry: lambda entry, _: f"{entry.channel} did not answer: {entry.reason}",
+    fault.ObservationFailedEntry: "{0.channel} did not answer: {0.reason}",
     effect.EffectIntentEntry: _effect_formatter("begins"),
     effect.EffectDoneEntry: _effect_formatter("was done, not yet verified"),
     effect.EffectTriedEntry: _effect_formatter("did not succeed, and is tried again"),
     effect.EffectVerifiedEntry: _effect_formatter("verified"),
     effect.EffectFailedEntry: _effect_formatter("failed"),
     effect.EffectUnknownEntry: _effect_formatter("ended nobody knows how"),
-    schedule.ScheduleStartedEntry: lambda entry, _: f"{entry.schedule} of {entry.part} begins",
-    schedule.ScheduleRanEntry: lambda entry, _: f"{entry.schedule} of {entry.part} {entry.ended}: {entry.reason}",
-    schedule.VerificationMissedEntry: lambda entry, _: f"not verified: {entry.reason}",
+    schedule.ScheduleStartedEntry: "{0.schedule} of {0.part} begins",
+    schedule.ScheduleRanEntry: "{0.schedule} of {0.part} {0.ended}: {0.reason}",
+    schedule.VerificationMissedEntry: "not verified: {0.reason}",
     schedule.NodeLoadedEntry: _format_visit,
-    schedule.NodeUndrainedEntry: lambda entry, _: (
-        f"given back after it passed {entry.schedule}; its drain said: {entry.reason}"
-    ),
+    schedule.NodeUndrainedEntry: "given back after it passed {0.schedule}; its drain said: {0.reason}",
     operator.HoldEntry: _format_hold,
-    operator.ReleaseEntry: lambda entry, _: f"released by {entry.who}: {entry.reason}",
-    operator.CertifiedEntry: lambda entry, _: f"certified by {entry.who}: {entry.reason}",
+    operator.ReleaseEntry: "released by {0.who}: {0.reason}",
+    operator.CertifiedEntry: "certified by {0.who}: {0.reason}",
     operator.MoveEntry: _format_move,
     operator.OperationPlannedEntry: lambda entry, _: (
         f"{entry.name} of {format_nodes(entry.nodes)} is planned by {entry.who} from {format_minute(entry.starts_at)} "
@@ -418,25 +352,23 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
         else f"planned work did not begin: {entry.reason}"
     ),
     operator.ZapRequestedEntry: _format_move,
-    operator.ApprovedEntry: lambda entry, _: f"approved by {entry.who}: {entry.reason}",
-    operator.DeclinedEntry: lambda entry, _: f"declined by {entry.who}: {entry.reason}",
-    operator.OrderOutlivedEntry: lambda entry, _: f"waits for a person: {entry.reason}",
+    operator.ApprovedEntry: "approved by {0.who}: {0.reason}",
+    operator.DeclinedEntry: "declined by {0.who}: {0.reason}",
+    operator.OrderOutlivedEntry: "waits for a person: {0.reason}",
     operator.BreakerClearedEntry: lambda entry, _: (
         f"the breaker of pool {entry.pool} was cleared{entry.fault_class and f' for {entry.fault_class}'} "
         f"by {entry.who}: {entry.reason}"
     ),
-    operator.CommitAcceptedEntry: lambda entry, _: f"acts on commit {entry.commit[:12]}, signed by {entry.signer}",
+    operator.CommitAcceptedEntry: "acts on commit {0.commit:.12}, signed by {0.signer}",
     rollout.CommitAdoptedEntry: _format_adopted_commit,
     rollout.RolloutStartedEntry: _format_started_rollout,
-    rollout.RolloutPausedEntry: lambda entry, _: f"the rollout is paused by {entry.who}: {entry.reason}",
-    rollout.RolloutResumedEntry: lambda entry, _: f"the rollout goes on, by {entry.who}: {entry.reason}",
-    rollout.RolloutAbortedEntry: lambda entry, _: f"the rollout is aborted by {entry.who}: {entry.reason}",
-    rollout.RolloutSupersededEntry: lambda entry, _: f"a later merge takes the rollout over: {entry.reason}",
-    rollout.NodeProvenEntry: lambda entry, _: f"has what the rollout brings: {entry.reason}",
-    rollout.RolloutFinishedEntry: lambda entry, _: f"the rollout is finished: {entry.reason}",
-    operator.EntriesArchivedEntry: lambda entry, _: (
-        f"{entry.who} moved {entry.archived:,} old entries into the archive {entry.file}"
-    ),
+    rollout.RolloutPausedEntry: "the rollout is paused by {0.who}: {0.reason}",
+    rollout.RolloutResumedEntry: "the rollout goes on, by {0.who}: {0.reason}",
+    rollout.RolloutAbortedEntry: "the rollout is aborted by {0.who}: {0.reason}",
+    rollout.RolloutSupersededEntry: "a later merge takes the rollout over: {0.reason}",
+    rollout.NodeProvenEntry: "has what the rollout brings: {0.reason}",
+    rollout.RolloutFinishedEntry: "the rollout is finished: {0.reason}",
+    operator.EntriesArchivedEntry: "{0.who} moved {0.archived:,} old entries into the archive {0.file}",
     operator.OutcomesPrunedEntry: lambda entry, _: (
         f"{entry.who} deleted {format_count(entry.deleted, 'outcome')} of the runs up to number {entry.through}"
     ),
@@ -447,29 +379,50 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     ticket.TicketOpenedEntry: _ticket_formatter("opened"),
     ticket.TicketUpdatedEntry: _ticket_formatter("updated"),
     ticket.TicketClosedEntry: _ticket_formatter("closed"),
-    ticket.TicketDoneEntry: lambda entry, _: f"{entry.who} says that the work is done: {entry.title} ({entry.note})",
-    ticket.TicketPhotoEntry: lambda entry, _: f"{entry.who} added a photo to ticket {entry.title}",
+    ticket.TicketDoneEntry: "{0.who} says that the work is done: {0.title} ({0.note})",
+    ticket.TicketPhotoEntry: "{0.who} added a photo to ticket {0.title}",
     ticket.TicketReopenedEntry: _ticket_formatter("reopened"),
     ticket.TicketDeliveredEntry: _ticket_formatter("delivered"),
     ticket.DigestStartedEntry: lambda entry, _: (
         f"a digest of {format_count(len(entry.tickets), 'ticket')} for {entry.route}"
     ),
-    notice.NoticeIntentEntry: lambda entry, _: f"customers are to read on the node: {entry.text}",
-    notice.NoticeVerifiedEntry: lambda _, __: "customers read this on the node",
-    notice.NoticeFailedEntry: lambda entry, _: f"customers do not read this on the node: {entry.reason}",
-    notice.NoticesStartedEntry: lambda entry, _: (
+    ticket.NoticeIntentEntry: "customers are to read on the node: {0.text}",
+    ticket.NoticeVerifiedEntry: "customers read this on the node",
+    ticket.NoticeFailedEntry: "customers do not read this on the node: {0.reason}",
+    ticket.NoticesStartedEntry: lambda entry, _: (
         f"a message about {format_count(len(entry.items), 'node')} for {entry.webhook}"
     ),
-    notice.NoticesSentEntry: lambda entry, _: (
+    ticket.NoticesSentEntry: lambda entry, _: (
         f"{entry.webhook} has a message about {format_count(entry.count, 'node')}"
     ),
     ticket.DigestSentEntry: lambda entry, _: f"{entry.route} has a digest of {format_count(entry.count, 'ticket')}",
-    **ASSET_FORMATTERS,
-    **PROVISIONING_FORMATTERS,
-    **WIPE_FORMATTERS,
-    **TREND_FORMATTERS,
+    asset.PhotosTakenEntry: _format_photos,
+    asset.PartsSeenEntry: _format_seen_parts,
+    asset.SetupSeenEntry: _format_setup,
+    asset.PartReplacedEntry: _format_replaced_node,
+    boot.MachineSeenEntry: _format_seen_machine,
+    boot.BmcTakeoverEntry: _format_takeover,
+    boot.JoinIssuedEntry: _format_issued_token,
+    boot.JoinUsedEntry: "used its one-time token for {0.purpose}",
+    boot.JoinRefusedEntry: "was refused to join {0.purpose}: {0.why}",
+    boot.JoinRevokedEntry: "its one-time token for {0.purpose} is revoked: {0.why}",
+    boot.BootStartedEntry: _format_boot_start,
+    boot.BootStageEntry: _format_boot_stage,
+    boot.BootFailedEntry: lambda entry, _: f"its start failed after {entry.stage or 'the power-on'}: {entry.reason}",
+    effect.WipeOrderedEntry: _format_order,
+    effect.WipeProvedEntry: lambda entry, _: (
+        f"{_name(entry)} is proven wiped by {_method(entry.method)}: {entry.proof}"
+    ),
+    effect.WipeMissedEntry: lambda entry, _: f"{_name(entry)} was not wiped by {_method(entry.method)}: {entry.reason}",
+    fault.TrendWarnedEntry: _format_warning,
+    fault.TrendClosedEntry: _format_closed,
+    fault.NodeRankedEntry: lambda entry, _: (
+        f"jobs come {'last' if entry.is_last else 'as before'} to the node, {entry.standing}: {entry.reason}"
+    ),
+    fault.TrendDemotedEntry: "the trend rule {0.rule} only observes from now on: {0.reason}",
 }
+"""By the content of an entry: its text, in which `0` is the content, or what makes it, of the content and a name."""
 FORMATTED_KINDS = frozenset(
-    (*(content.kind for content in _FORMATTERS if content.kind), TransitionEntry.kind, asset.PartReturnedEntry.kind)
+    (*(content.kind for content in _WORDS if content.kind), TransitionEntry.kind, asset.PartReturnedEntry.kind)
 )
 """The entry kinds that have a formatter of their own."""
