@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from assay.lab.faults.bmc_faults import FLASH_FAULTS
 
 from assay.lab.bmc.authentication import BmcLogins
 from assay.lab.bmc.firmware_flash import find_task, read_image, start_flash, tasks
 from assay.lab.bmc.power_transitions import apply_elapsed_time, is_bmc_ready, reset_node
 from assay.lab.bmc.resource_tree import ResourceView
+from assay.lab.faults.node_faults import NODE_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.model.errors import AssayError
 from tests.lab.bmc.pending_changes import has_pending_changes
@@ -26,7 +26,7 @@ def after(seconds: float) -> datetime:
 
 def flashed(state: VirtualNodeState, fault: str, **arguments: Any) -> VirtualNodeState:
     """Plant a fault of the BIOS and start its update."""
-    FLASH_FAULTS[fault](state, START, "bios", **arguments)
+    NODE_FAULTS[fault](state, START, "bios", **arguments)
     return start_flash(state, read_image(make_image("bios", "new", IMAGES["bios"][1])), (), START)
 
 
@@ -82,7 +82,7 @@ def test_an_update_may_survive_the_restart_of_its_bmc(healthy: dict[str, Any]) -
 
 
 def test_a_fault_happens_once_and_to_its_component_only(healthy: dict[str, Any]) -> None:
-    FLASH_FAULTS["flash.second-reset"](healthy, START, "gpu")
+    NODE_FAULTS["flash.second-reset"](healthy, START, "gpu")
     state = flashed(healthy, "flash.second-reset")
     assert [fault["component"] for fault in state["fails"]["flash_faults"]] == ["gpu"]
     again = start_flash(
