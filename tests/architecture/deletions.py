@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from tests.architecture.source_tree import SOURCE, SourceModule
+from tests.architecture.source_tree import SOURCE, SourceModule, walk_with_functions
 
 OF_FILES = {"unlink", "rmtree", "rmdir", "remove", "removedirs", "truncate", "move"}
 OF_ROWS = {"delete", "drop_all", "drop", "delete_workflows"}
@@ -15,25 +15,15 @@ MODULES = {"os", "shutil"}
 """`remove`, `truncate` and `move` are of files where a module of these does them, or a variable named for a file."""
 NAMED_FOR_FILES = re.compile(r"(?:^|_|\b)(?:file|path|folder|stream|output)$")
 SQL = re.compile(r"\b(DELETE\s+FROM|DROP\s+(?:TABLE|VIEW|INDEX|TRIGGER|DATABASE|SCHEMA)|TRUNCATE)\b")
-NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 GIT_WORDS = {"clean", "reset", "restore", "stash", "rm"}
 
 
 def find_deletions(module: SourceModule) -> Iterator[str]:
     """Yield `FILE:FUNCTION: WHAT` for each place of a module, FILE below `src/assay`; twice for two of one function."""
     file = PurePosixPath(module.path.relative_to(SOURCE / "assay")).as_posix()
-    for function, node in _walk(module.tree, ()):
+    for function, node in walk_with_functions(module.tree):
         if what := _describe_deletion(node):
             yield f"{file}:{'.'.join(function)}: {what}"
-
-
-def _walk(node: ast.AST, function: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ast.AST]]:
-    for child in ast.iter_child_nodes(node):
-        yield function, child
-        inner = (
-            (*function, child.name) if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else ()
-        )
-        yield from _walk(child, inner or function)
 
 
 def _describe_deletion(node: ast.AST) -> str:

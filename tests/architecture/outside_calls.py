@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from tests.architecture.source_tree import SOURCE
+from tests.architecture.source_tree import SOURCE, read_source_modules, walk_with_functions
 from tests.support.places import ROOT
 
 STARTERS = re.compile(
@@ -75,8 +75,8 @@ FOR_OTHERS = re.compile(r"\.(ya?ml|json|service|conf)$|^deploy/(Containerfile|as
 def find_places() -> list[str]:
     """Return every place of the repository, in the order of files."""
     found: list[str] = []
-    for path in sorted((SOURCE / "assay").rglob("*.py")):
-        found += find_in_code(path.relative_to(SOURCE / "assay").as_posix(), ast.parse(path.read_text()))
+    for module in read_source_modules():
+        found += find_in_code(module.path.relative_to(SOURCE / "assay").as_posix(), module.tree)
     for path in sorted((ROOT / "playbooks").rglob("*.py")):
         found += find_in_code(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text()))
     for path in sorted((ROOT / "playbooks").rglob("*.yml")):
@@ -99,7 +99,7 @@ def _list_shipped() -> Iterator[str]:
 def find_in_code(file: str, tree: ast.AST) -> list[str]:
     """Return the places of one module, without repetitions."""
     found: dict[str, None] = {}
-    for function, node in _walk(tree, ()):
+    for function, node in walk_with_functions(tree, docstrings=False):
         for text in _describe(file, node):
             is_import = text.startswith("uses ")
             found[f"{file}: {text}" if is_import or not function else f"{file}:{'.'.join(function)}: {text}"] = None
@@ -110,15 +110,6 @@ def find_in_code(file: str, tree: ast.AST) -> list[str]:
         if (not place.endswith(GIVEN) or place.removesuffix(f": {GIVEN}") not in named)
         and not any(other.startswith(f"{place} ") for other in found)  # `runs nvme` beside `runs nvme smart-log`
     ]
-
-
-def _walk(node: ast.AST, function: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ast.AST]]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
-            continue  # a docstring
-        yield function, child
-        is_named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        yield from _walk(child, (*function, child.name) if is_named else function)
 
 
 def _describe(file: str, node: ast.AST) -> Iterator[str]:

@@ -7,11 +7,10 @@ import sys
 from collections import Counter
 
 import networkx as nx
-import pytest
 
 from assay.model.errors import EXTRA_OF_MODULE
 from tests.architecture.distributions import CORE, EXTRAS, find_modules
-from tests.architecture.source_tree import SourceModule, count_body_lines, read_source_modules
+from tests.architecture.source_tree import SourceModule, count_body_lines
 
 MAX_MODULE_LINES, MAX_FUNCTION_LINES = 600, 60
 FURNITURE = re.compile(
@@ -26,11 +25,6 @@ GUARDED_EXTRAS = ("load",)
 """Extras whose users say themselves what to do without them."""
 ONLY_WHERE_INSTALLED = {"compression", "xdist"}
 """Part of Python from 3.14 on, and a plugin of pytest whose hooks import it."""
-
-
-@pytest.fixture(scope="module")
-def modules() -> list[SourceModule]:
-    return read_source_modules()
 
 
 def test_a_module_name_is_used_once_in_its_room(modules: list[SourceModule]) -> None:
@@ -103,7 +97,7 @@ def test_only_these_modules_import_what_other_packages_keep_to_themselves(module
     private = re.compile(r"(?:^|\.)_[a-z]")
     found = set()
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] != "assay":
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
             else:
