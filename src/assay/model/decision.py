@@ -32,7 +32,7 @@ ActionTrait = Literal["repairs", "restarts", "declared", "disturbs", "closes", "
 - `declared`: it brings a node to what its specs declare. `disturbs`: it disturbs who works on the node.
 - `closes`: the node takes no new jobs after it. `drains`: no job runs there after it.
 - `paperwork`: it reaches no machine and no scheduler. A ticket that leaves this host has the trust step of its node.
-- `looks`: it only reads the machine, so it needs no trust step, and if it fails the next action follows all the same.
+- `looks`: it only reads the machine, so it waits for no yes, and if it fails the next action follows all the same.
 """
 
 
@@ -107,7 +107,7 @@ DRAIN_ACTIONS = list_actions("drains")
 PAPERWORK = list_actions("paperwork")
 LOOKING_ACTIONS = list_actions("looks")
 FREE_ACTIONS = PAPERWORK | LOOKING_ACTIONS
-"""What needs no trust."""
+"""What no decision waits for. At watch, assay does not even look: vendors' tools load what they look at."""
 
 PERSON_RULE = "person"
 """The rule name in decisions on a person's request."""

@@ -24,7 +24,7 @@ from assay.act.schedules.idle_visits import find_exclusion
 from assay.adapters.scheduler import SchedulerNodeStatus
 from assay.cli.verbs.slurm import build_hook_config
 from assay.decide.state.node_projection import project_node_states
-from assay.model.decision import PAPERWORK, ActionName, Decision, DecisionCause
+from assay.model.decision import LOOKING_ACTIONS, PAPERWORK, ActionName, Decision, DecisionCause
 from assay.model.entries.node_entries import DecisionEntry, TransitionEntry
 from assay.model.errors import AssayError
 from assay.model.specs.customers import NoticeRules
@@ -124,8 +124,11 @@ def test_no_action_runs_whoever_asks_for_it(site, monkeypatch, action, fleet):
     monkeypatch.setattr(runner, "load_action", lambda _: there)
     desk = replace(site.desk, fleet=fleet, workloads=lambda _: there)
     decision = decided(site, action)
-    runner.run_effects(desk)
     intent = EffectIntent("e1", action, NODE, decision, "as planted")
+    if action in LOOKING_ACTIONS and fleet is SUGGEST:
+        assert steps.run_action(desk, there, intent).error == "", "what only looks waits for no yes"
+        return
+    runner.run_effects(desk)
     attempt = steps.run_action(desk, there, intent)
     assert there.calls == []
     assert attempt.is_unfinished

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -21,11 +22,11 @@ from assay.decide.moves.blast_radius_limits import LimitCapacity
 from assay.decide.moves.decide import decide
 from assay.decide.moves.evidence_validity import RequiredBoot
 from assay.decide.moves.proposals import Proposal, grant_proposal
-from assay.model.decision import DecisionCause
+from assay.model.decision import ActionName, DecisionCause
 from tests.decide.moves.fleet_histories import Histories
 from tests.decide.moves.judged_fleet import enrol
 
-EVERY = ["cordon", "uncordon", "drain", "drain-now", "configure", "reboot", "powercycle", "zap", "ticket", "dossier"]
+EVERY = [*get_args(ActionName)]
 
 
 def without(*parts):

@@ -105,13 +105,11 @@ def find_effect_obstacle(trust: Trust, node_state: NodeState, decision: str, act
         return stranger, ""
     if order and (late := record.find_outlived(order.order)):
         return late, order.order
-    if action in LOOKING_ACTIONS:
-        return "", ""
     setting = trust.find(node_state.pool, [action])
     if setting.step == "watch":
         return f"assay only watches ({setting})", ""
     has_yes = (order and order.kind != "rollout") or (certified and certified.id == decision)
-    if setting.step == "act" or has_yes:
+    if setting.step == "act" or has_yes or action in LOOKING_ACTIONS:
         return "", ""
     return f"waits for a person's yes ({setting})", decision
 
