@@ -23,7 +23,7 @@ from assay.model.facts import fact
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.reading import parse_reading
 from assay.model.timestamps import format_time, parse_time
-from assay.observe.evidence_contents import PartSerial, find_part_serials
+from assay.observe.evidence_contents import find_part_serials
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.last_seen import CONTACTS_FILE, LastSeen
 from assay.tell.views.records import LiveRecords, find_unread
@@ -296,6 +296,10 @@ class HostReader:
         for state in states:
             if state.state not in serving:
                 away[_find_reason(state, serving)].append(state.node)
+        out = []
+        for reason, nodes in sorted(away.items()):
+            backs = [self._expected.get(node, "") for node in nodes]
+            out.append(OutOfService(reason, tuple(nodes), self._count_gpus(nodes), max(backs) if all(backs) else ""))
         healthy = [state.node for state in delivered if self.judge_health(state) == "healthy"]
         return CapacityGroup(
             kind=kind,
@@ -304,13 +308,9 @@ class HostReader:
             healthy=self._amount(healthy),
             reserved=self._amount(reserved),
             active=self._amount(active) if all(node in readings.statuses for node in reserved) else None,
-            out=tuple(self._describe_away(reason, nodes) for reason, nodes in sorted(away.items())),
+            out=tuple(out),
             unhealthy=tuple(state.node for state in states if self.judge_health(state) != "healthy"),
         )
-
-    def _describe_away(self, reason: str, nodes: Sequence[str]) -> OutOfService:
-        backs = [self._expected.get(node, "") for node in nodes]
-        return OutOfService(reason, tuple(nodes), self._count_gpus(nodes), max(backs) if all(backs) else "")
 
     def _amount(self, nodes: Sequence[str]) -> CapacityAmount:
         return CapacityAmount(len(nodes), self._count_gpus(nodes))
@@ -343,11 +343,8 @@ class HostReader:
                 serial = clean_serial(read_at_path(part, (key,)).value)
                 yield HostPart(kind, place, serial, str(model.value) if model.kind == "value" else "")
         names = map_parts_by_pci(self.records.fleet.spec_of(name))
-        yield from (_make_part(part) for part in find_part_serials(evidence, names))
-
-
-def _make_part(part: PartSerial) -> HostPart:
-    return HostPart(part.kind, part.place, part.serial, part.model)
+        for part in find_part_serials(evidence, names):
+            yield HostPart(part.kind, part.place, part.serial, part.model)
 
 
 def _find_reason(state: NodeState, serving: Collection[str]) -> str:
