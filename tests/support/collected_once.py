@@ -16,12 +16,9 @@ from collections.abc import Callable, Generator, Sequence
 
 import pytest
 
-from tests.support.forked_assay import share_importer
+from tests.support.forked_assay import ONE_THREAD, share_importer
 from tests.support.forked_python import ForkingPopen, Spawner, serve, start_modules_by
 from tests.support.places import ROOT
-
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Keeps numpy from starting threads when it is imported: a fork may wait for ever for what a thread had locked."""
 
 
 def fork_workers(config: pytest.Config) -> None:

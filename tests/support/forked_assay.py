@@ -43,6 +43,8 @@ STARTS_PYTHON = ("lab", "observe", "reconcile", "rejudge", "schedules", "suites"
 """Verbs that start shards or ask virtual nodes."""
 LONGEST_S = 900
 """A command that takes longer hangs, on however busy a machine."""
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Keeps numpy from starting threads when it is imported: a fork may wait for ever for a thread that it has not got."""
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -110,7 +112,13 @@ class _Importer:
             self._line, other = socket.socketpair()
             with other:
                 command = [sys.executable, "-m", __name__, str(other.fileno())]
-                self._process = subprocess.Popen(command, pass_fds=[other.fileno()], stdin=subprocess.DEVNULL, cwd=ROOT)
+                self._process = subprocess.Popen(
+                    command,
+                    pass_fds=[other.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    cwd=ROOT,
+                    env=os.environ | ONE_THREAD,
+                )
         self.spawner = self._ask_for_spawner()
         self.pid = self._ask({"pid": True}, [])
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forked_assay import run_assay
+from tests.support import forked_assay
+from tests.support.forked_assay import ONE_THREAD, run_assay
+from tests.support.forked_python import IMPORTER_VARIABLE
 from tests.support.places import SMALLEST
 
 
@@ -37,3 +39,12 @@ def test_a_command_that_hangs_is_killed_and_the_next_one_runs(tmp_path: Path) ->
     hung = run_assay("check", cwd=tmp_path, longest_s=0)
     assert (hung.returncode, hung.stderr) == (-9, "the tests killed this command: it had run for 0 s\n")
     assert run_assay("check", cwd=tmp_path).returncode == 0
+
+
+def test_what_is_forked_has_one_thread_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (IMPORTER_VARIABLE, *ONE_THREAD):
+        monkeypatch.delenv(name, raising=False)
+    importer = forked_assay._Importer()
+    threads = [*Path(f"/proc/{importer.pid}/task").iterdir()]
+    importer.end()
+    assert len(threads) == 1, "a fork of a fork waits for ever for OpenBLAS's other threads"
