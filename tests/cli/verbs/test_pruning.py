@@ -11,8 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.ledger.history.append import append_missing_runs
 from assay.ledger.runs.writer import OutcomeWriter
+from assay.ledger.store import Ledger
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import FailureArtefact, Outcome, SuiteRun
 from tests.support.places import ROOT
 
@@ -104,3 +107,32 @@ def test_the_newest_runs_are_kept_however_old_they_are(home):
     assert append_missing_runs(home / "reports") == []
     command(home, "--yes")
     assert left(home) == list("12345")
+
+
+def test_archives_of_collect_go_with_old_runs_but_none_of_an_open_incident(home):
+    """n0003 has no fault. n0004 has one since before its second archive. Nobody knows x."""
+    allow(home)
+    ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
+    begun = NOW - timedelta(days=60)
+    archives = {("n0003", "a"): 70, ("n0003", "b"): 2, ("n0004", "c"): 70, ("n0004", "d"): 50}
+    for node in ("n0003", "n0004"):
+        ledger.append(make_enrolled_entry(node, "h100-a", "production", NOW - timedelta(days=90)))
+    for (node, effect), days in archives.items():
+        at = (NOW - timedelta(days=days)).isoformat()
+        about = {"effect": effect, "action": "collect", "decision": "d"}
+        ledger.append(
+            LedgerEntry(f"i-{effect}", at, "effect.intent", node, about),
+            LedgerEntry(f"v-{effect}", at, "effect.verified", node, about),
+        )
+    times = {"first_seen": begun.isoformat(), "last_seen": begun.isoformat()}
+    fault = {"fault": "f", "class": "gpu.xid.79", "subject": "h100-a/n0004/gpu0", "count": 1, "detail": "so", **times}
+    fault |= {"severity": "catastrophic", "blame": "hardware", "remedy": "reboot"}
+    ledger.append(LedgerEntry("f", begun.isoformat(), "fault", "n0004", fault))
+    folder = home / "reports" / "diagnostics"
+    folder.mkdir()
+    for node, effect in [*archives, ("n0003", "x")]:
+        (folder / f"{node}-{effect}.zip").write_text("x")
+    assert "2 archives of `collect`, " in command(home)
+    assert len(list(folder.iterdir())) == 5
+    assert json.loads(command(home, "--yes", "--format", "json"))["archives"] == ["n0003-a.zip", "n0004-c.zip"]
+    assert sorted(file.stem for file in folder.iterdir()) == ["n0003-b", "n0003-x", "n0004-d"]

@@ -13,6 +13,7 @@ from assay.cli.verbs.ledger_copies import seal_removals
 from assay.cli.workspace import Workspace
 from assay.model.facts import fact
 from assay.model.text.lists import format_count
+from assay.model.timestamps import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,9 @@ class PruneAnswer:
     outcomes: int
     """How many outcomes in the ledger."""
     bytes: int
-    """The size of runs and artefacts in bytes."""
+    """The size of runs, artefacts and archives in bytes."""
+    archives: list[str]
+    """The archives of `collect` that are older than `runs_days`, without those that may be of an open incident."""
     evidence: PrunedEvidence
     """The evidence."""
     rejudgeable: int
@@ -68,7 +71,8 @@ def prune(
 
     History keeps the outcomes of deleted runs. Runs that have not ended, that cannot be read or that history lacks are
     kept, and named. In the ledger, the newest outcomes stay. Evidence stays while a node's newest document, a run, an
-    outcome or an entry refers to it. Entries note what was deleted of outcomes and evidence.
+    outcome or an entry refers to it. Archives of `collect` go with runs, but none of an open incident. Entries note
+    what was deleted of outcomes and evidence.
 
     Exit codes: 0 done, or shown; 2 something could not be read or deleted.
     """
@@ -83,15 +87,20 @@ def prune(
     head = workspace.ledger.head() if yes and workspace.has_ledger else 0
     outcomes = _prune_ledger(workspace, rules, who) if yes else _count_in_ledger(workspace, rules)
     documents = len(evidence.objects)
+    archives = _list_old_archives(workspace, rules)
+    size = plan.size + sum(archive.stat().st_size for archive in archives)
     if yes:
         plan.execute()
+        for archive in archives:
+            archive.unlink(missing_ok=True)
         documents = _prune_evidence(workspace, evidence, who)
     answer = PruneAnswer(
         deleted=yes,
         runs=[run.parent.name for run in plan.runs],
         artefacts=len(plan.artefacts),
         outcomes=outcomes,
-        bytes=plan.size,
+        bytes=size,
+        archives=[archive.name for archive in archives],
         evidence=PrunedEvidence(documents=documents, bytes=evidence.size, kept_all=evidence.kept_all),
         rejudgeable=plan.rejudgeable,
         kept=tuple(plan.kept),
@@ -99,6 +108,26 @@ def prune(
     print_answer(answer, form, [*_format_text(answer, rules), *_format_evidence(answer, rules)])
     if yes and outcomes:
         seal_removals(workspace, head, who)
+
+
+def _list_old_archives(workspace: Workspace, rules: RetentionRules) -> list[Path]:
+    """Return the archives to delete. What no entry proves stays, and what was written since an open incident began."""
+    from assay.act.remedies.dossier_build import locate_diagnostics
+    from assay.decide.faults.incidents import list_open_incidents
+    from assay.model.decision import COLLECT
+
+    old = list[Path]()
+    if rules.runs_days is None or not workspace.has_ledger:
+        return old
+    before = format_time(workspace.clock.now() - timedelta(days=rules.runs_days))
+    for state in workspace.read_node_states():
+        incidents = list_open_incidents(workspace.fleet.fault_relations, state)
+        begun = min((incident.first_seen for incident in incidents), default="")
+        for effect in state.effects:
+            if effect.action == COLLECT and effect.standing == "verified" and effect.at < before:
+                path = locate_diagnostics(workspace.reports_dir, state.node, effect.id)
+                old += [path] if path.exists() and (not begun or effect.at < begun) else []
+    return old
 
 
 def _plan_evidence(workspace: Workspace, rules: RetentionRules, plan: PrunePlan) -> EvidencePlan:
@@ -157,6 +186,8 @@ def _format_text(pruned: PruneAnswer, rules: RetentionRules) -> Iterator[str]:
     outcomes = format_count(pruned.outcomes, "outcome")
     of_ledger = f" and {outcomes} in the ledger" if rules.outcomes_days is not None else ""
     total = f"{format_count(len(pruned.runs), 'run')} and {format_count(pruned.artefacts, 'artefact')}{of_ledger}"
+    if pruned.archives:
+        total = f"{format_count(len(pruned.archives), 'archive')} of `collect`, {total}"
     yield f"{total}, {pruned.bytes / 1e6:.1f} MB{'' if pruned.deleted else '; nothing is deleted without --yes'}"
     if pruned.rejudgeable:
         runs = format_count(pruned.rejudgeable, "run")
