@@ -130,9 +130,10 @@ class RetentionRules(StrictModel):
     """What `assay prune` may delete. Without it, everything is kept.
 
     `runs_days`: files of runs that are older may be deleted, with the artefacts that no other run has; archives of
-    `collect` too, but of no open incident. `least_runs`: so many of the newest runs are kept, however old they are. `outcomes_days`: outcomes in the ledger that are of older
-    runs may be deleted, but never the newest of a check, a subject and a verdict. `evidence_days`: evidence that was
-    last stored or judged earlier may be deleted, if nothing that stays refers to it. `source`: the reason.
+    `collect` too, but of no open incident. `least_runs`: so many of the newest runs are kept, however old they are.
+    `outcomes_days`: outcomes in the ledger that are of older runs may be deleted, but never the newest of a check, a
+    subject and a verdict. `evidence_days`: evidence that was last stored or judged earlier may be deleted, if nothing
+    that stays refers to it. `source`: the reason.
     """
 
     runs_days: float | None = Field(default=None, gt=0)
