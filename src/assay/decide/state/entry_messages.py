@@ -162,6 +162,8 @@ class EntryFormatter:
                 return f"{content.from_state} → {content.to_state}{f': {reason}' if reason else ''}"
             case asset.PartReturnedEntry():
                 return describe_returned_part(entry)
+            case effect.EffectIntentEntry() if content.reason == self._names.get(content.decision):
+                return f"{name} begins"  # the line of its decision has said why
         words = _WORDS[type(content)]
         text = words.format(content) if isinstance(words, str) else words(content, name)
         if isinstance(content, fault.FaultEntry) and self._catalog and self._catalog.find_class(content.fault_class):
