@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from assay.decide.state.node_projection import NODE_STATES, STORED_NODE_STATES
+from assay.decide.state.node_state import HISTORY_FIELDS
 from assay.ledger import location
 from assay.ledger.location import SqliteEntries, read_stored_state
 from assay.ledger.store import Ledger
@@ -65,6 +66,22 @@ def test_only_what_is_new_is_read_and_the_states_are_as_if_folded_anew(place):
     assert read(place)[1] == 0
 
 
+def test_what_a_node_has_been_through_is_read_only_where_something_is_wrong_or_somebody_asks(place):
+    folded = read(place)[0].node_states()
+    stored = read(place)[0].node_states()
+    unread = {name for name, state in stored.items() if state.unread}
+    assert unread == {name for name, state in folded.items() if all(not each.is_open for each in state.faults)}
+    assert 0 < len(unread) < len(stored)
+    for name in unread:
+        whole, state = folded[name], stored[name]
+        asked = [(one.open_faults, one.open_series, one.unjudged, one.is_held_by_breaker) for one in (whole, state)]
+        assert asked[0] == asked[1]
+        assert state.unread, "nothing that is wrong now needs its history"
+        changed = replace(state, note="another")
+        assert (changed.unread, changed.transitions, changed.faults) == ("", whole.transitions, whole.faults)
+        assert (state, state.unread) == (whole, "")
+
+
 def test_a_ledger_with_another_past_is_folded_anew(place, tmp_path):
     read(place)
     other = write(tmp_path / "other.sqlite", [replace(one, id=f"other {one.id}") for one in ENTRIES[:CUT]])
@@ -104,10 +121,11 @@ def test_a_disk_that_cannot_be_written_costs_no_answer(place):
 def test_who_changes_the_states_of_the_same_entries_raises_the_version():
     """Raise the version of STORED_NODE_STATES if its code changed, and not only the recorded entries."""
     plain = STORED_NODE_STATES.encode(NODE_STATES.fold(ENTRIES))
-    for one in plain["states"]:
-        one["known_boots"].sort()
-        one["former_gpus"].sort()
-        for repair in one["repairs"]:
+    for line in plain[1:]:
+        history = dict(zip(HISTORY_FIELDS, line, strict=True))
+        history["known_boots"].sort()
+        history["former_gpus"].sort()
+        for repair in history["repairs"]:
             repair["earlier_boots"].sort()
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
-    assert (STORED_NODE_STATES.version, digest) == (11, "a796cbe8311c")
+    assert (STORED_NODE_STATES.version, digest) == (12, "0caff8b9283e")

@@ -17,7 +17,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -142,7 +142,7 @@ def read_stored_state(form: StateForm[S], folder: Path, source: EntrySource) -> 
     state = form.projection.fold(entries, state)
     if len(entries) >= WORTH_KEEPING and (last := source.hash_of(entries[-1].seq)):
         with suppress(OSError):  # a full or read-only disk costs time, not the answer
-            _write(file, {"seq": entries[-1].seq, "hash": last, "state": form.encode(state)})
+            _write(file, [{"seq": entries[-1].seq, "hash": last}, *form.encode(state)])
             for other in file.parent.glob(f"{form.name}.*"):  # what another version of assay kept
                 if other != file and time.time() - other.stat().st_mtime > DELETED_AFTER_S:
                     other.unlink()
@@ -151,19 +151,20 @@ def read_stored_state(form: StateForm[S], folder: Path, source: EntrySource) -> 
 
 def _load(form: StateForm[S], file: Path, source: EntrySource) -> tuple[int, S]:
     try:
-        kept = json.loads(file.read_text())
+        first, *lines = file.read_text().splitlines()
+        kept = json.loads(first)
         if source.hash_of(kept["seq"]) == kept["hash"]:
-            return int(kept["seq"]), form.decode(kept["state"])
+            return int(kept["seq"]), form.decode(lines)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):  # none, or none that this version wrote
         pass
     return 0, form.projection.initial()
 
 
-def _write(file: Path, content: Any) -> None:
+def _write(file: Path, lines: Iterable[Any]) -> None:
     """Replace the file at once. Of two that write, the last one wins."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(f".{os.getpid()}")
-    draft.write_text(json.dumps(content, separators=(",", ":")))
+    draft.write_text("\n".join(json.dumps(line, separators=(",", ":")) for line in lines))
     draft.replace(file)
 
 

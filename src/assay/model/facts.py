@@ -11,7 +11,7 @@ import ast
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -175,6 +175,14 @@ def _read_incomplete(kind: type[T], plain: Mapping[str, Any]) -> T:
     return from_json(kind, {**defaults, **plain})
 
 
+def set_fields(made: Any, names: Iterable[str], values: Iterable[Any]) -> None:
+    """Set fields of a fact, also of one that is made without them, to what the values in JSON stand for."""
+    readers = _list_field_readers(type(made))
+    for name, value in zip(names, values, strict=True):
+        put, parse = readers[name]
+        put(made, parse(value) if parse and value is not None else value)
+
+
 Put = Callable[[Any, Any], None]
 Parse = Callable[[Any], Any]
 FieldReaders = tuple[tuple[tuple[Put, str], ...], tuple[tuple[Put, str, Parse | None, Any], ...]]
@@ -185,11 +193,11 @@ _READERS: dict[type, FieldReaders] = {}
 
 def _list_readers(kind: type) -> FieldReaders:
     """Return what sets the fields that are taken as they are, and those that are parsed or may be missing."""
-    hints = read_hints(kind)
     simple: list[tuple[Put, str]] = []
     others: list[tuple[Put, str, Parse | None, Any]] = []
+    setters = _list_field_readers(kind)
     for name, mark, default in _list_shown(kind):
-        put, parse = getattr(kind, name).__set__, _find_parser(hints[name])
+        put, parse = setters[name]
         missing = default if mark.missing is MISSING else mark.missing
         if parse or mark.omit or mark.omit_stored or mark.missing is not MISSING:
             others.append((put, mark.key, parse, missing))
@@ -197,6 +205,13 @@ def _list_readers(kind: type) -> FieldReaders:
             simple.append((put, mark.key))
     _READERS[kind] = (tuple(simple), tuple(others))
     return _READERS[kind]
+
+
+@cache
+def _list_field_readers(kind: type) -> dict[str, tuple[Put, Parse | None]]:
+    """Return what sets and parses each field that JSON has, by its name."""
+    hints = read_hints(kind)
+    return {name: (getattr(kind, name).__set__, _find_parser(hints[name])) for name, _, _ in _list_shown(kind)}
 
 
 def _find_parser(hint: Any) -> Parse | None:

@@ -7,7 +7,7 @@ are pure: the same entries give the same state, however they are cut.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
@@ -73,13 +73,14 @@ class Projection(Generic[S]):
 
 @dataclass(frozen=True)
 class StateForm(Generic[S]):
-    """How a projection's state is kept as plain JSON data, for processes that begin later.
+    """How a projection's state is kept as lines of JSON, for processes that begin later.
 
-    Whoever folds in another way, or changes the form, raises the `version`.
+    `encode` gives the plain data of each line, and `decode` takes the lines. Whoever folds in another way, or changes
+    the form, raises the `version`.
     """
 
     projection: Projection[S]
     name: str
     version: int
-    encode: Callable[[S], Any]
-    decode: Callable[[Any], S]
+    encode: Callable[[S], list[Any]]
+    decode: Callable[[Sequence[str]], S]

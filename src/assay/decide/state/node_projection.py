@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -11,6 +12,7 @@ from assay.decide.state.burn_in_record import BURN_IN_KINDS, advance_burn_in
 from assay.decide.state.correction_record import end_correction, make_correction
 from assay.decide.state.fault_weeks import FaultWeeks
 from assay.decide.state.node_state import (
+    HISTORY_FIELDS,
     EffectRecord,
     EffectStatus,
     FlapRecord,
@@ -50,7 +52,7 @@ from assay.model.entries.node_entries import (
     TransitionEntry,
 )
 from assay.model.evidence import name_gpu
-from assay.model.facts import from_json, to_stored
+from assay.model.facts import from_json, set_fields, to_stored
 from assay.model.faults.fault_record import FaultRecord, FaultResponse, list_boots
 from assay.model.ledger_entry import LedgerEntry, Projection, StateForm
 from assay.model.timestamps import format_time
@@ -516,27 +518,45 @@ NODE_STATES = Projection(
 )
 
 
-def encode_node_states(projected: NodeStateProjection) -> dict[str, Any]:
-    """Return the states as plain JSON data. A machine that has its last name still is only named."""
+CURRENT_FIELDS = tuple(each.name for each in fields(NodeState) if each.name not in (*HISTORY_FIELDS, "unread"))
+
+
+def encode_node_states(projected: NodeStateProjection) -> list[Any]:
+    """Return the states as plain JSON data, then the history of each: most are never read.
+
+    A machine that has its last name still is only named.
+    """
     states = projected.node_states()
     others = {
         serial: machine.node if states.get(machine.node) is machine else to_stored(machine)
         for serial, machine in projected._machines.items()
     }
     names = sorted(projected._used_names - states.keys())
-    plain = {"seq": projected.seq, "states": to_stored([*states.values()]), "machines": others, "former": names}
-    return {**plain, "weeks": projected.fault_weeks.encode()}
+    rows = [[each.may_stay_unread, *_list_stored(each, CURRENT_FIELDS)] for each in states.values()]
+    plain = {"seq": projected.seq, "states": rows, "machines": others, "former": names}
+    histories = [_list_stored(each, HISTORY_FIELDS) for each in states.values()]
+    return [{**plain, "weeks": projected.fault_weeks.encode()}, *histories]
 
 
-def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
-    """Return the states that `encode_node_states` gave."""
-    states = {state["node"]: from_json(NodeState, state) for state in plain["states"]}
+def _list_stored(state: NodeState, names: Iterable[str]) -> list[Any]:
+    return [to_stored(getattr(state, name)) for name in names]
+
+
+def decode_node_states(lines: Sequence[str]) -> NodeStateProjection:
+    """Return the states that `encode_node_states` gave, each line as JSON."""
+    plain, states = json.loads(lines[0]), dict[str, NodeState]()
+    for (may_stay_unread, *values), history in zip(plain["states"], lines[1:], strict=True):
+        state = object.__new__(NodeState)
+        set_fields(state, CURRENT_FIELDS, values)
+        states[state.node] = change_state(state, unread=history if may_stay_unread else "")
+        if not may_stay_unread:
+            set_fields(state, HISTORY_FIELDS, json.loads(history))
     machines = {
-        serial: states[machine] if isinstance(machine, str) else from_json(NodeState, machine)
+        serial: states[machine] if isinstance(machine, str) else change_state(from_json(NodeState, machine), unread="")
         for serial, machine in plain["machines"].items()
     }
     weeks = FaultWeeks.decode(plain["weeks"])
     return NodeStateProjection(plain["seq"], weeks, states, machines, {*states, *plain["former"]})
 
 
-STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 11, encode_node_states, decode_node_states)
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 12, encode_node_states, decode_node_states)

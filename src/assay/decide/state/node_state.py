@@ -5,9 +5,10 @@ All times are ISO 8601 UTC as `format_time` writes them, so that they sort as te
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.correction_record import CorrectionRecord
@@ -22,7 +23,7 @@ from assay.model.decision import (
 )
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import GpuIdentity
-from assay.model.facts import fact, shown
+from assay.model.facts import fact, internal, set_fields, shown
 from assay.model.faults.fault_record import NOT_JUDGED, FaultRecord
 
 EffectStatus = Literal["intent", "done", "verified", "failed", "unknown"]
@@ -173,6 +174,13 @@ class LostCordon:
     """The decision that was pending then; "" for none."""
 
 
+HISTORY_FIELDS = (
+    *("faults", "flaps", "repairs", "transitions", "decisions"),
+    *("gpus", "former_gpus", "exchanged", "known_boots"),
+)
+"""The fields that grow with a node's history, and that say nothing of what is wrong now where its faults are over."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeState:
     """The projected state of one node. A stay is the time from one transition to the next.
@@ -187,6 +195,9 @@ class NodeState:
     last burn-in, `trust` what people said to its decisions. `gpus` are the machine's GPUs by place, `former_gpus` the
     short names of those that others took the place of, `known_boots` the boots of which anything was ever recorded.
     `exchanged` says when another part took a place, `replaced_at` when a spare last took the node's, "" for never.
+
+    In a stored state of a node whose faults are over, `HISTORY_FIELDS` are JSON text, `unread`, until one of them is
+    used: most nodes of a fleet are well, and most of their state is what they have been through.
     """
 
     node: str
@@ -225,6 +236,25 @@ class NodeState:
     exchanged: Mapping[str, str] = field(default_factory=dict)
     known_boots: frozenset[str] = frozenset()
     replaced_at: str = ""
+    unread: str = internal(default="")
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a field of the history, which is read now. Python asks here for fields that are not set."""
+        if name not in HISTORY_FIELDS:
+            raise AttributeError(name)
+        set_fields(self, HISTORY_FIELDS, json.loads(self.unread))
+        object.__setattr__(self, "unread", "")
+        return getattr(self, name)
+
+    @property
+    def may_stay_unread(self) -> bool:
+        """Whether the faults of the node are over, so that its history says nothing of what is wrong now."""
+        return not any(fault.is_open or fault.open_series for fault in self.faults)
+
+    @property
+    def _live_faults(self) -> tuple[FaultRecord, ...]:
+        """Its faults, or none while they are over and nobody has read them."""
+        return () if self.unread else self.faults
 
     @property
     def repaired_at(self) -> str:
@@ -251,12 +281,12 @@ class NodeState:
     @property
     def open_faults(self) -> tuple[FaultRecord, ...]:
         """The faults that are more than recorded and that nothing has cleared: a repair ends them with its proof."""
-        return tuple(fault for fault in self.faults if fault.is_open and fault.severity != "informational")
+        return tuple(fault for fault in self._live_faults if fault.is_open and fault.severity != "informational")
 
     @property
     def unjudged(self) -> int:
         """How many errors of the node no class of faults has."""
-        return sum(fault.count for fault in self.faults if fault.is_open and fault.fault_class == NOT_JUDGED)
+        return sum(fault.count for fault in self._live_faults if fault.is_open and fault.fault_class == NOT_JUDGED)
 
     @property
     def unsettled_effects(self) -> tuple[EffectRecord, ...]:
@@ -273,14 +303,14 @@ class NodeState:
         """The open faults whose answer the breaker holds back."""
         return tuple(
             fault
-            for fault in self.faults
+            for fault in self._live_faults
             if fault.response == "breaker" and fault.is_open and not self.is_repaired(fault)
         )
 
     @property
     def open_series(self) -> frozenset[str]:
         """The series of faults that the node is a member of, until a person answers them."""
-        return frozenset({fault.open_series for fault in self.faults} - {""})
+        return frozenset({fault.open_series for fault in self._live_faults} - {""})
 
     @property
     def held_back_by(self) -> str:
