@@ -7,19 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.declare.declared_hosts import InventoryDraft
-from assay.declare.problems import FleetProblem
-from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.repository.git import read_revision, resolve_commit
 from assay.declare.repository.tree import CommitTree, WorkingFolder
-from assay.declare.spec_reader import SpecFile, SpecLineIndex, index_spec_files, read_specs
-from assay.declare.yaml import ParseCache
 from assay.model.errors import AssayError
 from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.node import Node
 from assay.model.specs.spec_document import SpecDocument
 
 if TYPE_CHECKING:
+    from assay.declare.problems import FleetProblem
+    from assay.declare.repository.draft import RepositoryDraft
+    from assay.declare.spec_reader import SpecFile
+    from assay.declare.yaml import ParseCache
     from assay.model.specs.burn_in import BurnIn
     from assay.model.specs.image import Image
     from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -105,6 +104,8 @@ def read_draft(
     root: Path, overlays: Sequence[Path] | None = None, rev: str | None = None, cache: ParseCache | None = None
 ) -> RepositoryDraft:
     """Read what `load_fleet` reads, and collect the problems instead of raising the first one."""
+    from assay.declare.repository.draft import RepositoryDraft  # a fleet of the cache needs nothing that reads files
+
     root = root.absolute()
     return RepositoryDraft(root, overlays, "" if rev is None else resolve_commit(root, rev), cache)
 
@@ -126,6 +127,8 @@ def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
 
 def read_nodes(root: Path, overlays: Sequence[Path] | None = None, cache: ParseCache | None = None) -> list[Node]:
     """Return the nodes of an inventory alone, with no image yet. Raises AssayError with the first problem in it."""
+    from assay.declare.declared_hosts import InventoryDraft
+
     declared = InventoryDraft(root, WorkingFolder(root), overlays, cache)
     if declared.problems:
         raise _make_first_problem_error(declared.problems)
@@ -134,6 +137,8 @@ def read_nodes(root: Path, overlays: Sequence[Path] | None = None, cache: ParseC
 
 def read_grouped_specs(root: Path, cache: ParseCache | None = None) -> GroupedSpecs:
     """Return the specs of a repository alone. Raises AssayError with the first problem in them."""
+    from assay.declare.spec_reader import index_spec_files, read_specs
+
     files, refused = read_specs(WorkingFolder(root), cache)
     if problems := [problem for spec in refused for problem in spec.problems]:
         raise _make_first_problem_error(problems)
@@ -142,6 +147,8 @@ def read_grouped_specs(root: Path, cache: ParseCache | None = None) -> GroupedSp
 
 def _group_specs(files: Mapping[str, SpecFile]) -> GroupedSpecs:
     """Return the specs of files by `Kind/name`. Kinds that only `assay check` reads have no place in a Fleet."""
+    from assay.declare.spec_reader import SpecLineIndex
+
     specs: dict[str, dict[str, SpecDocument]] = {kind: {} for kind in FIELD_OF_KIND}
     for entry in files.values():
         specs.setdefault(entry.spec.kind, {})[entry.spec.name] = entry.spec

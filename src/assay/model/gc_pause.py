@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from threading import Event
 
 _KEPT = Event()
-COMMAND_GC_THRESHOLD = 10_000  # new objects before a collection; importing what a verb needs makes 300,000
+COMMAND_GC_THRESHOLD = 50_000  # new objects before a collection; importing what a verb needs makes 300,000
 
 
 def collect_rarely() -> None:

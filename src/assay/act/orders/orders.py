@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from assay.decide.moves.manual_moves import describe_reachable_states, find_next_step, refuse_unreachable_states
 from assay.decide.moves.remedy_ladder import is_left_to_people
-from assay.decide.rollouts.decide_rollouts import shorten_id
-from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.rollouts.rollout_history import Rollout, shorten_id
 from assay.decide.state.node_state import NodeState, OperatorNote
 from assay.decide.trust.gate import TrustWait, find_move_trust, list_trust_waits
 from assay.declare.stand_ins import find_refused_settings

@@ -28,8 +28,7 @@ from assay.act.orders.orders import (
     resume_rollout,
     strip_to_one_line,
 )
-from assay.decide.rollouts.decide_rollouts import shorten_id
-from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.rollouts.rollout_history import Rollout, shorten_id
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.node_entries import (
     ApprovedEntry,

@@ -30,9 +30,16 @@ from assay.decide.plan.review import (
     parse_plan_content,
 )
 from assay.decide.plan.rollout_nodes import ServiceExit, find_service_exits
-from assay.decide.rollouts.decide_rollouts import RULE_NAMES, make_order_entry, shorten_id, withdraw_orders
+from assay.decide.rollouts.decide_rollouts import make_order_entry, withdraw_orders
 from assay.decide.rollouts.node_progress import is_brought
-from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory, RolloutMember
+from assay.decide.rollouts.rollout_history import (
+    ROLLOUTS,
+    RULE_NAMES,
+    Rollout,
+    RolloutHistory,
+    RolloutMember,
+    shorten_id,
+)
 from assay.decide.state.node_state import NodeState
 from assay.declare.repository import signed_commits
 from assay.declare.repository.git import read_git_error, run_git

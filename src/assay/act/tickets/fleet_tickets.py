@@ -13,8 +13,7 @@ from assay.decide.faults.shared_incidents import SharedIncident
 from assay.decide.moves.circuit_breaker import RATE_SAYS
 from assay.decide.moves.held_answers import list_open_breakers
 from assay.decide.moves.replacements import judge_pools
-from assay.decide.rollouts.decide_rollouts import shorten_id
-from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.rollouts.rollout_history import Rollout, shorten_id
 from assay.decide.state.fleet_snapshot import FleetSnapshot
 from assay.model.faults.fault_record import SEVERITIES
 from assay.model.fleet import Fleet

@@ -15,9 +15,9 @@ from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat, argument, hand_fleet_on
 from assay.cli.workspace import Workspace
-from assay.decide.rollouts.decide_rollouts import shorten_id, withdraw_orders
+from assay.decide.rollouts.decide_rollouts import withdraw_orders
 from assay.decide.rollouts.node_progress import PROGRESS_KINDS
-from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, shorten_id
 from assay.decide.state.node_projection import project_node_states
 from assay.ledger.location import read_all_entries
 from assay.model.entries.rollouts import CommitAdoptedEntry, RolloutAbortedEntry

@@ -14,7 +14,7 @@ from datetime import datetime
 from assay.decide.moves.blast_radius_limits import is_in_service, is_ordered_out, is_out_of_service
 from assay.decide.moves.held_answers import list_open_breakers
 from assay.decide.rollouts.node_progress import SETTLED, NodeProgress, judge_progress
-from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.rollouts.rollout_history import RULE_NAMES, Rollout, shorten_id
 from assay.decide.rollouts.rollout_waves import (
     RolloutCandidate,
     RolloutCapacity,
@@ -233,22 +233,6 @@ def measure_room(snapshot: FleetSnapshot, but_for: Collection[str] = ()) -> Roll
     serving = [view.node for view in views if view.name in gone or is_in_service(policy, view.node_state)]
     still_out = [node for node in out if node.name not in but_for]
     return measure_capacity(policy.limits, [view.node for view in snapshot.nodes], serving, still_out)
-
-
-RULE_NAMES = {
-    "failures": "the rule for failures",
-    "hold": "the rule for holds",
-    "breaker": "the breaker",
-    "plan": "the rule for reviewed plans",
-    "age": "the rule for orders' age",
-}
-SHOWN_ID = 8
-"""So many characters of a rollout's id are shown, and are enough to name it."""
-
-
-def shorten_id(rollout: str) -> str:
-    """Return the id of a rollout as people see it."""
-    return rollout[:SHOWN_ID]
 
 
 def withdraw_orders(

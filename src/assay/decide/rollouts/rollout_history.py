@@ -24,6 +24,20 @@ from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 RolloutStatus = Literal["running", "paused", "finished", "aborted", "superseded"]
+RULE_NAMES = {
+    "failures": "the rule for failures",
+    "hold": "the rule for holds",
+    "breaker": "the breaker",
+    "plan": "the rule for reviewed plans",
+    "age": "the rule for orders' age",
+}
+SHOWN_ID = 8
+"""So many characters of a rollout's id are shown, and are enough to name it."""
+
+
+def shorten_id(rollout: str) -> str:
+    """Return the id of a rollout as people see it."""
+    return rollout[:SHOWN_ID]
 
 
 @dataclass(frozen=True, slots=True)

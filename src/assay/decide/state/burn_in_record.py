@@ -15,7 +15,6 @@ from assay.model.entries.effects import (
     BurnInStartedEntry,
     BurnInWindowEntry,
 )
-from assay.model.entries.registry import decode_entry
 from assay.model.facts import from_json
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.burn_in import BurnInWindow, PartWork
@@ -124,8 +123,8 @@ class BurnInRecord:
         return f"burn-in {self.outcome} after {done}{f': {self.reason}' if self.reason else ''}"
 
 
-BURN_IN_KINDS = frozenset(
-    entry.kind
+BURN_IN_KINDS = {
+    entry.kind: entry
     for entry in (
         BurnInStartedEntry,
         BurnInWindowEntry,
@@ -134,7 +133,7 @@ BURN_IN_KINDS = frozenset(
         BurnInNoteEntry,
         BurnInEndedEntry,
     )
-)
+}
 
 
 def advance_burn_in(record: BurnInRecord | None, entry: LedgerEntry, stay_id: str) -> BurnInRecord | None:
@@ -144,7 +143,7 @@ def advance_burn_in(record: BurnInRecord | None, entry: LedgerEntry, stay_id: st
         at = format_time(entry.at)
         is_known = record is not None and record.id == started.burn_in
         return record if is_known else BurnInRecord(started.burn_in, started.spec, stay_id, at, at, started.hours)
-    content = decode_entry(entry)
+    content = BURN_IN_KINDS[entry.kind].read(entry)
     if record is None or (record.outcome is not None and entry.kind != BurnInNoteEntry.kind):
         return record
     match content:

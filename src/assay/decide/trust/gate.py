@@ -15,8 +15,7 @@ from typing import Literal
 from assay.decide.faults.identity import find_identity_obstacle
 from assay.decide.moves.cordons import RECORDON_REMEDY
 from assay.decide.moves.proposals import Proposal, list_arrival_actions, refuse_proposal
-from assay.decide.rollouts.decide_rollouts import RULE_NAMES
-from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.rollouts.rollout_history import RULE_NAMES, Rollout
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
