@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,12 +80,15 @@ def _set_images(
     """Return the nodes, each with the label of the image that it boots; "" for none."""
     if not images:
         return nodes
-    with_images = []
-    for node in nodes:
-        of_pool = next((boot.images for boot in provisionings.values() if boot.applies_to(node.pool)), {})
-        image = images.get(node.settings.boot_image or of_pool.get(node.spec, ""))
-        with_images.append(replace(node, image=image.label if image else ""))
-    return with_images
+
+    @cache
+    def find_label(pool: str, spec: str, own: str) -> str:
+        of_pool = next((boot.images for boot in provisionings.values() if boot.applies_to(pool)), {})
+        image = images.get(own or of_pool.get(spec, ""))
+        return image.label if image else ""
+
+    labels = ((node, find_label(node.pool, node.spec, node.settings.boot_image)) for node in nodes)
+    return [node if node.image == label else replace(node, image=label) for node, label in labels]
 
 
 def load_fleet(

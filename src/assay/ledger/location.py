@@ -151,7 +151,7 @@ def read_stored_state(form: StateForm[S], folder: Path, source: EntrySource) -> 
 
 def _load(form: StateForm[S], file: Path, source: EntrySource) -> tuple[int, S]:
     try:
-        first, *lines = file.read_text().splitlines()
+        first, *lines = file.read_bytes().decode("ascii").split("\n")
         kept = json.loads(first)
         if source.hash_of(kept["seq"]) == kept["hash"]:
             return int(kept["seq"]), form.decode(lines)
