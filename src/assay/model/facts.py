@@ -177,7 +177,8 @@ def _read_incomplete(kind: type[T], plain: Mapping[str, Any]) -> T:
 
 def set_fields(made: Any, names: Iterable[str], values: Iterable[Any]) -> None:
     """Set fields of a fact, also of one that is made without them, to what the values in JSON stand for."""
-    readers = _list_field_readers(type(made))
+    kind: type = type(made)
+    readers = _list_field_readers(kind)
     for name, value in zip(names, values, strict=True):
         put, parse = readers[name]
         put(made, parse(value) if parse and value is not None else value)
