@@ -411,22 +411,13 @@ def verify_ingestion(_: argparse.Namespace) -> Document:
 @_step
 def launch_instance(options: argparse.Namespace) -> Document:
     """The node on which the suite works: it serves already, for whoever manages nodes launches none."""
-    return _describe_instance(Api().find_host(options.machine_id))
+    return _describe_instance(_serve(Api(), options))
 
 
 @_step
 def describe_instance(options: argparse.Namespace) -> Document:
     """How that node is now."""
     return _describe_instance(Api().find_host(options.machine_id))
-
-
-@_step
-def list_instances(options: argparse.Namespace) -> Document:
-    """CNP01: the nodes in service."""
-    instances = [_describe_instance(host) for host in Api().list_hosts() if host["in_service"]]
-    target = Api().find_host(options.machine_id)["machine"]
-    found = any(each["instance_id"] == target for each in instances)
-    return {"instances": instances, "count": len(instances), "found_target": found, "target_instance": target}
 
 
 @_step
@@ -472,7 +463,7 @@ def start_instance(options: argparse.Namespace) -> Document:
     api = Api()
     begun = api.find_host(options.machine_id)["read_at"]
     record = api.follow(api.order("power-on", nodes=[options.machine_id]), options.patience)
-    host = _wait(lambda: api.find_host(options.machine_id), lambda host: host["in_service"], options.patience)
+    host = _serve(api, options)
     ready = record["state"] == "succeeded" and host["read_at"] > begun
     return {**_describe_instance(host), "start_initiated": True, "ssh_ready": ready}
 
@@ -481,7 +472,7 @@ def start_instance(options: argparse.Namespace) -> Document:
 def telemetry_delivery_latency(_: argparse.Namespace) -> Document:
     """OBS05-01: how old the newest readings are that the API has."""
     ages = [host["age_s"] for host in Api().list_hosts() if host["age_s"] is not None]
-    probes = {"observed_delivery_seconds": int(min(ages, default=0.0)), "metric_source": "assay API /hosts"}
+    probes = {"observed_delivery_seconds": int(min(ages, default=0.0)), "telemetry_source": "assay API /hosts"}
     names = ("telemetry_endpoint_reachable", "delivery_sample_present", "delivery_within_threshold")
     return _tell(dict.fromkeys(names, bool(ages)), probes)
 
@@ -490,20 +481,25 @@ def _make_telemetry(path: str, unit: str, present: str, word: str) -> Callable[.
     """Return the step that tells of the readings below `path` of each node in service, those with a word in them."""
 
     def step(_: argparse.Namespace) -> Document:
-        api, names, samples, units, newest = Api(), set[str](), 0, 0, ""
+        api, names, samples, units, nodes, newest = Api(), set[str](), 0, 0, 0, ""
         hosts = [host for host in api.list_hosts() if host["in_service"]]
         for host in hosts:
             answer = api.read(host["node"], path)
             leaves = [leaf for leaf in _list_leaves(answer["readings"]) if word in "/".join(leaf)]
             names |= {leaf[-1] for leaf in leaves}
             units += len({leaf[:-1] for leaf in leaves})
-            samples, newest = samples + len(leaves), max(newest, answer["at"] if leaves else "")
+            samples, nodes, newest = (
+                samples + len(leaves),
+                nodes + bool(leaves),
+                max(newest, answer["at"] if leaves else ""),
+            )
         recent = [host for host in hosts if host["age_s"] is not None and host["age_s"] <= READ_WITHIN_S]
         tests = {"telemetry_endpoint_reachable": bool(hosts), present: bool(names), "samples_recent": bool(recent)}
         probes = {
             "telemetry_source": f"assay API /nodes/NAME/readings?path={path}",
             "metric_names": sorted(names),
             "sample_count": samples,
+            "nodes_checked": nodes,
             unit: units,
             "latest_timestamp": newest,
         }
@@ -523,12 +519,16 @@ STEPS |= {
 @_step
 def bmc_gpu_telemetry(options: argparse.Namespace) -> Document:
     """TELEM04-01: what the BMC reads of the GPUs, also while no system runs on the host."""
-    answer = _make_telemetry("bmc/sensor", "bmc_endpoints_checked", "gpu_metrics_present", "GPU")(options)
+    answer = _make_telemetry("bmc/sensor", "sensors_checked", "gpu_metrics_present", "GPU")(options)
     tests = answer["tests"]
     probes = tests["gpu_metrics_present"]["probes"]
     tests["host_os_gap_identified"] = tests["gpu_metrics_present"]
     tests["telemetry_samples_recent"] = tests.pop("samples_recent")
-    probes |= {"host_os_unavailable_metrics": probes["metric_names"]}
+    probes |= {
+        "telemetry_endpoint": probes["telemetry_source"],
+        "bmc_endpoints_checked": probes["nodes_checked"],
+        "host_os_unavailable_metrics": probes["metric_names"],  # the BMC reads them while no system runs on the host
+    }
     return answer
 
 
@@ -574,8 +574,13 @@ def _restart(operation: str, options: argparse.Namespace) -> tuple[str, list[Doc
     api, name = Api(), options.machine_id
     begun, boot = api.find_host(name)["read_at"], api.read(name, "probe/host/boot_id")["readings"]
     record = api.follow(api.order(operation, nodes=[name], now=True), options.patience)
-    host = _wait(lambda: api.find_host(name), lambda host: host["in_service"], options.patience)
+    host = _serve(api, options)
     return begun, [boot, api.read(name, "probe/host/boot_id")["readings"]], host, record
+
+
+def _serve(api: Api, options: argparse.Namespace) -> Document:
+    """Wait until the suite's node serves."""
+    return _wait(lambda: api.find_host(options.machine_id), lambda host: bool(host["in_service"]), options.patience)
 
 
 def _wait(ask: Callable[[], Document], is_there: Callable[[Document], bool], patience_s: float) -> Document:
@@ -596,7 +601,7 @@ def _list_leaves(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, .
 
 
 def _describe_instance(host: Document) -> Document:
-    state = "running" if host["in_service"] else host["state"]
+    state = "running" if host["in_service"] else "pending"
     return {"instance_id": host["machine"], "node": host["node"], "state": state, "instance_type": host["spec"]}
 
 
