@@ -26,7 +26,7 @@ WAITS = {
     "n0003": ("technicians and engineers", ""),
     "n0005": ("ann", ""),
     "n0006": ("running jobs", "jobs"),
-    "n0008": ("room within the limits of the policy", "limits"),
+    "n0008": ("the limits of the policy", "limits"),
     "n0019": ("whoever answers for the pool", "breaker"),
 }
 """Node → who must act, and the `blocker` of the metric; "" where no decision waits."""

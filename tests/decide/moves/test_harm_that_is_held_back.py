@@ -72,9 +72,9 @@ def test_it_is_waited_for_by_name(leaking, tmp_path):
     fleet = Fleet(tmp_path, leaking.nodes, policies={"default": leaking.policy})
     stories = [*leaking.stories().values()]
     groups = {group.who: dict(group.nodes) for group in _list_waiting(fleet, stories, list_cells(fleet, stories), [])}
-    assert groups["room within the limits of the policy"].keys() == {"n3"}
-    assert [who for who, nodes in groups.items() if "n3" in nodes] == ["room within the limits of the policy"]
-    assert "held back" in groups["room within the limits of the policy"]["n3"]
+    assert groups["the limits of the policy"].keys() == {"n3"}
+    assert [who for who, nodes in groups.items() if "n3" in nodes] == ["the limits of the policy"]
+    assert "held back" in groups["the limits of the policy"]["n3"]
     policy, title = leaking.policy, "Check hoses"
     step = find_next_step(leaking.story("n3"), policy, {"t1": Ticket("t1", "t1", title)})
     assert step.detail.endswith(f"; technicians meanwhile: {title}"), "who waits for room still learns what hands do"

@@ -21,10 +21,7 @@ from assay.model.ticket import Ticket, TicketRecord
 Blocker = Literal["breaker", "limits", "profile", "rack", "scheduler", "jobs", "turn"]
 WAITS: Mapping[Blocker, tuple[str, str]] = {
     "breaker": ("whoever answers for the pool", "find what the nodes have in common, or clear the breaker"),
-    "limits": (
-        "room within the limits of the policy",
-        "let the node leave service: others come back, or git raises them",
-    ),
+    "limits": ("the limits of the policy", "let the node leave once others are back, or once git raises them"),
     "profile": ("a person, by the profile of the node", "do what assay may not do there"),
     "rack": ("other nodes of the rack", "come back into service"),
     "scheduler": ("the scheduler", "say which jobs run"),
