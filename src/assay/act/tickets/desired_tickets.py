@@ -27,6 +27,7 @@ from assay.act.tickets.ticket_moves import (
     key_incident,
     key_stay,
     make_identity,
+    make_ticket,
 )
 from assay.decide.drift.differences import describe_fault
 from assay.decide.faults.incidents import Incident, list_open_incidents
@@ -180,15 +181,14 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         cause = f"{incidents[0].work.fault_class}{f' on {part}' if part else ''}{incidents[0].describe_return()}"
         work = f"{notes.name_work(view, incidents[0])}, in {node_state.state}"
         title = work if is_search or not inspection else f"{title}, because of {cause}"
-    yield Ticket(
-        **make_identity(key_stay(view)),
+    yield make_ticket(
+        key_stay(view),
+        [view],
+        min(severities, key=SEVERITIES.index),
         title=title,
-        node=view.name,
-        places=(make_place(view),),
         expected=inspection.done if inspection else state.summary,
         seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ()), *wipe]),
         verify=f"assay certify {view.name} --reason '…'",
-        severity=min(severities, key=SEVERITIES.index),
         steps="\n".join([*acts, *steps]).replace("NODE", view.name),
         files="\n".join(files),
     )
@@ -266,17 +266,15 @@ def _incomplete_burn_in_tickets(snapshot: FleetSnapshot, unproved: Mapping[str, 
         ]
         again = f"\nthen let it begin anew: assay move {view.name} {before[0]} --reason '…'" if before else ""
         seen = {record.reason: record.describe() for _, record in reversed(group)}
-        yield Ticket(
-            **make_identity(f"{BURN_IN_TICKET_KIND}/{key}"),
+        yield make_ticket(
+            f"{BURN_IN_TICKET_KIND}/{key}",
+            [view for view, _ in group],
             title=f"{record.part} of the BurnIn {record.spec} gives no result in pool {view.node.pool}"
             if record.part
             else f"the burn-in of {view.name} proves nothing",
-            node=view.name,
-            places=tuple(make_place(view) for view, _ in group),
             expected=f"each part of the BurnIn {record.spec} gives results",
             seen="\n".join([f"on {format_list(names)}", *list(seen.values())[:3]]),
             verify=f"assay explain {view.name}",
-            severity="degraded",
             steps=f"run the tool on {view.name} by hand, and mend the nodes or the BurnIn {record.spec}{again}",
         )
 
@@ -462,8 +460,7 @@ def _is_answered(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord
 
 def _make_stay_ticket(view: NodeSnapshot, kind: str, severity: FaultSeverity = "degraded", **words: str) -> Ticket:
     """Return a ticket about a node, which ends with the node's stay in its state. `words` are the texts of `Ticket`."""
-    identity = make_identity(f"{kind}/{view.name}/{view.node_state.stay_id}")
-    return Ticket(**identity, **words, node=view.name, places=(make_place(view),), severity=severity)
+    return make_ticket(f"{kind}/{view.name}/{view.node_state.stay_id}", [view], severity, **words)
 
 
 def _describe_failure(recorded: RecordedOutcome) -> str:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from assay.act.orders.orders import list_fleet_waits
 from assay.act.tickets.part_names import make_place
-from assay.act.tickets.ticket_moves import key_incident, key_shared, make_identity
+from assay.act.tickets.ticket_moves import key_incident, key_shared, make_identity, make_ticket
 from assay.decide.faults.shared_incidents import SharedIncident
 from assay.decide.moves.circuit_breaker import RATE_SAYS
 from assay.decide.moves.held_answers import list_open_breakers
@@ -48,16 +48,15 @@ def make_breaker_tickets(snapshot: FleetSnapshot, shared: Sequence[SharedInciden
         title = title if breaker.series else f"many nodes of pool {breaker.pool} fail at once"
         if len(acts) == 1 and {*breaker.nodes} <= {*shared[known[0]].nodes}:
             title = acts[0]
-        yield Ticket(
-            **make_identity(f"{BREAKER_TICKET_KIND}/{breaker.series or breaker.pool}"),
+        yield make_ticket(
+            f"{BREAKER_TICKET_KIND}/{breaker.series or breaker.pool}",
+            views,
+            min(severities, key=SEVERITIES.index, default="degraded"),
             title=f"Find the cause, or clear the breaker: {title}",
-            node=views[0].name,
-            places=tuple(make_place(view) for view in views),
             expected="it is known whether they have one cause, and what failed passes its checks again",
             seen=f"{breaker.reason}\nheld back: {format_list(breaker.nodes)}\n"
             f"cordoned: {format_list(breaker.cordoned) or 'none'}",
             verify=f"assay explain {views[0].name}",
-            severity=min(severities, key=SEVERITIES.index, default="degraded"),
             steps="\n".join(acts or ["find what the nodes have in common: a driver, firmware, a switch, a rack, a job"])
             + f"\nwhen it is mended, or is no common cause: {breaker.clear}\n"
             f"{SERIES_WAITS if breaker.series else f'what only a log told is answered after {held_hours:g} h'}",
@@ -90,15 +89,13 @@ def make_shortfall_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
             continue
         expected = standing.expect_enough(snapshot.policy, states, snapshot.now)
         day = f"expected to be enough again on {expected:%Y-%m-%d}" if expected else "when that ends is not known"
-        yield Ticket(
-            **make_identity(f"{CAPACITY_TICKET_KIND}/{standing.pool}"),
+        yield make_ticket(
+            f"{CAPACITY_TICKET_KIND}/{standing.pool}",
+            away,
             title=f"{standing.describe()}, and no spare is left",
-            node=away[0].name,
-            places=tuple(map(make_place, away)),
             expected=f"{standing.declared.delivered} nodes of pool {standing.pool} serve",
             seen="\n".join([day, *(f"{view.name} is in {view.node_state.state}" for view in away)]),
             verify="assay status",
-            severity="degraded",
             steps="repair what is out, the work that is done first, or bring further nodes in",
         )
 
@@ -146,15 +143,13 @@ def make_paused_ticket(snapshot: FleetSnapshot, rollout: Rollout | None) -> list
     look = f"find why: assay explain {named[0].name}"
     if pause.rule == "plan":
         look = f"read the plan: assay plan --base {rollout.base[:12]} --head {rollout.commit[:12]}"
-    ticket = Ticket(
-        **make_identity(f"{ROLLOUT_TICKET_KIND}/{rollout.id}/{rollout.pauses}"),
+    ticket = make_ticket(
+        f"{ROLLOUT_TICKET_KIND}/{rollout.id}/{rollout.pauses}",
+        named,
         title=f"rollout {ident} {TICKET_RULES[pause.rule]}",
-        node=named[0].name,
-        places=tuple(map(make_place, named)),
         expected=f"the change {rollout.base[:12]} → {rollout.commit[:12]} works on its nodes, or is taken back",
         seen=pause.reason,
         verify=f"assay rollout show {ident}",
-        severity="degraded",
         steps=f"{look}\n"
         f"if the change is good: assay rollout resume {ident} --reason '…'\n"
         f"if it is not: assay rollout abort {ident} --reason '…', and merge a `git revert`",
@@ -174,14 +169,12 @@ def make_trust_tickets(fleet: Fleet, snapshot: FleetSnapshot) -> Iterator[Ticket
         provisioning = fleet.provisioning_of(wait.node)
         page = f"\nits page: {provisioning.url}/nodes/{wait.node}" if provisioning else ""
         words = f"--reason '…'; undo: {wait.undo}"
-        yield Ticket(
-            **make_identity(f"{TRUST_TICKET_KIND}/{wait.node}/{wait.id}"),
+        yield make_ticket(
+            f"{TRUST_TICKET_KIND}/{wait.node}/{wait.id}",
+            [views[wait.node]],
             title=f"{wait.node} waits for a person's yes",
-            node=wait.node,
-            places=(make_place(views[wait.node]),),
             expected="a person says yes or no",
             seen=wait.text,
             verify=f"assay explain {wait.node}",
-            severity="degraded",
             steps=f"assay approve {wait.id[:12]} {words}\nor: assay decline {wait.id[:12]} --reason '…'{page}",
         )

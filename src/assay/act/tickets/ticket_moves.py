@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+from assay.act.tickets.part_names import make_place
 from assay.act.tickets.ticket_diff import TicketMoves
 from assay.decide.faults.incidents import Incident, list_incidents, list_open_incidents, name_incident
 from assay.decide.faults.shared_incidents import SharedIncident, list_shared_incidents, map_open_incidents
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.decision import PAPERWORK
+from assay.model.faults.fault_record import FaultSeverity
 from assay.model.ledger_entry import derive_id
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_relations import matches
@@ -24,6 +26,12 @@ FABRIC_TICKET_KIND = "fabric"
 def make_identity(key: str) -> dict[str, Any]:
     """Return id and key of a ticket: the fields that tell it from others."""
     return {"id": derive_id("ticket", key), "key": key}
+
+
+def make_ticket(key: str, views: Sequence[NodeSnapshot], severity: FaultSeverity = "degraded", **words: str) -> Ticket:
+    """Return a ticket about these nodes, and of the first of them. `words` are the texts of `Ticket`."""
+    places = tuple(map(make_place, views))
+    return Ticket(**make_identity(key), **words, node=views[0].name, places=places, severity=severity)
 
 
 def key_incident(incident: Incident) -> str:

@@ -32,12 +32,7 @@ from assay.act.tickets.fleet_tickets import (
 )
 from assay.act.tickets.part_names import PartNames
 from assay.act.tickets.ticket_diff import TICKET_STATUSES, TICKETS, diff_tickets
-from assay.act.tickets.ticket_moves import (
-    INCIDENT_TICKET_KIND,
-    SHARED_TICKET_KIND,
-    TicketMoveFinder,
-    find_incident_end,
-)
+from assay.act.tickets.ticket_moves import INCIDENT_TICKET_KIND, SHARED_TICKET_KIND, TicketMoveFinder, find_incident_end
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
     NODES_WITH_RETURNED_PARTS,
