@@ -16,7 +16,7 @@ from datetime import timedelta
 from functools import cached_property
 
 from assay.decide.state.node_state import NodeState
-from assay.model.facts import fact, internal, shown
+from assay.model.facts import extend, fact, internal, shown
 from assay.model.faults.fault_record import SEVERITIES, FaultBlame, FaultRecord, FaultSeverity, rank_severity
 from assay.model.faults.sightings import UNKNOWN_PART
 from assay.model.ledger_entry import derive_id
@@ -199,15 +199,9 @@ def name_incident(first: str) -> str:
 
 def make_symptom(fault: FaultRecord) -> Symptom:
     """Return a fault as a symptom."""
-    return Symptom(
-        id=fault.id,
-        fault_class=fault.fault_class,
-        subject=fault.subject,
-        severity=fault.severity,
-        blame=fault.blame,
-        detail=fault.detail,
-        first_seen=fault.first_seen,
-        last_seen=fault.last_seen,
+    return extend(
+        Symptom,
+        fault,
         ended_at=fault.cleared_at,
         recorded_at=fault.arrived_at or fault.first_seen,
         is_proved_over=fault.response == "acted" and not fault.is_open,

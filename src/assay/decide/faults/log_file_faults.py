@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from assay.decide.faults.unjudged import UnjudgedCounter
-from assay.model.facts import fact, shown
+from assay.model.facts import extend, fact, shown
 from assay.model.faults.counting import FaultCorrelator, FaultCounter, PrimaryFault, may_follow
 from assay.model.faults.fault_record import SEVERITIES, FaultBlame, FaultSeverity, Remedy
 from assay.model.log_message import LogMessage
@@ -380,20 +380,16 @@ def describe_log_fault(fault: LogFault, catalog: FaultCatalog) -> FaultInLog:
     """Return what is told of a fault: class, owner, severity, count, what it asks for, and why."""
     rule, treatment = catalog.find_class(fault.name), catalog.find_treatment(fault.name)
     reached = fault.counter.is_threshold_reached and not fault.overridden_by
-    return FaultInLog(
+    return extend(
+        FaultInLog,
+        fault,
         fault=fault.name,
         class_=find_fault_owner(treatment.blame),
         severity=treatment.severity if reached else "informational",
-        subject=fault.subject,
-        host=fault.host,
         count=fault.counter.count,
-        first=fault.first,
-        last=fault.last,
         action=treatment.remedy if reached else "none",
         because="; ".join(_list_reasons(fault, rule)),
         investigate=rule.investigate if rule else "",
-        lines=fault.lines,
-        detail=fault.detail,
         below_limit=_is_below_limit(fault, rule),
     )
 

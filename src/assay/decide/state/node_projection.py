@@ -52,7 +52,7 @@ from assay.model.entries.node_entries import (
     TransitionEntry,
 )
 from assay.model.evidence import name_gpu
-from assay.model.facts import from_json, set_fields, to_stored
+from assay.model.facts import extend, from_json, set_fields, to_stored
 from assay.model.faults.fault_record import FaultRecord, FaultResponse, list_boots
 from assay.model.ledger_entry import LedgerEntry, Projection, StateForm
 from assay.model.timestamps import format_time
@@ -224,21 +224,15 @@ def _apply_fault(state: NodeState, entry: LedgerEntry) -> NodeState:
     """Add a fault, or update a known one."""
     fault = FaultEntry.read(entry)
     known = _find(state.faults, fault.fault)
-    record = FaultRecord(
+    record = extend(
+        FaultRecord,
+        fault,
         id=fault.fault,
-        fault_class=fault.fault_class,
-        subject=fault.subject,
-        severity=fault.severity,
-        blame=fault.blame,
-        remedy=fault.remedy,
-        count=fault.count,
         first_seen=format_time(fault.first_seen),
         last_seen=format_time(fault.last_seen),
-        detail=fault.detail,
-        marks=fault.marks,
-        times=fault.times,
         response=known.response if known else "",
         responded_at=known.responded_at if known else "",
+        cleared_at="",
         seq=entry.seq,
         arrived_at=known.arrived_at if known and known.is_open else format_time(entry.at),
         no_wave=known.no_wave if known and known.is_open else "",
