@@ -70,10 +70,7 @@ class RunningCommands:
 
 
 def run_json_command(
-    command: Sequence[str],
-    deadline_s: float,
-    stdin: bytes = b"",
-    running: RunningCommands | None = None,
+    command: Sequence[str], deadline_s: float, stdin: bytes = b"", running: RunningCommands | None = None
 ) -> dict[str, Any]:
     """Run `command` with `stdin`, and return the JSON object that it prints, or a `failed` leaf."""
     ends_at = time.monotonic() + deadline_s

@@ -6,12 +6,7 @@ A node that no Provisioning holds for is only waited for: something else boots i
 from __future__ import annotations
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.act.boot.network_boot import (
-    DOCUMENT,
-    boot_declared_image,
-    list_own_attempts,
-    read_running_boot,
-)
+from assay.act.boot.network_boot import DOCUMENT, boot_declared_image, list_own_attempts, read_running_boot
 from assay.act.remedies.boot import read_boot_facts
 from assay.model.errors import AssayError
 

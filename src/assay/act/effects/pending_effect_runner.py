@@ -23,11 +23,7 @@ from assay.act.effects.effect_attempt_and_verification import (
     make_result_entry,
 )
 from assay.act.effects.effect_journal import PendingEffect
-from assay.act.effects.gates import (
-    hold_outlived_orders,
-    must_wait_for_trust,
-    select_undisturbing,
-)
+from assay.act.effects.gates import hold_outlived_orders, must_wait_for_trust, select_undisturbing
 from assay.act.effects.workflow_queues import find_engine_stack, list_queue_limits
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.pass_log import records_pass

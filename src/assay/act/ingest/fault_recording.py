@@ -92,7 +92,7 @@ def record_outcome_faults(context: ControllerContext, outcomes: Sequence[Recorde
                 context.ledger.append(
                     *make_fault_entries(
                         context.fleet, states[name], now, latest=latest[name], scheduled=judged, read_outcomes=own
-                    ),
+                    )
                 )
 
 

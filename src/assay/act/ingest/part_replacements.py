@@ -131,10 +131,7 @@ class _PartIndex:
 
 
 def _make_entries(
-    context: ControllerContext,
-    index: _PartIndex,
-    readings: Sequence[AssetReading],
-    known: dict[str, list[LedgerEntry]],
+    context: ControllerContext, index: _PartIndex, readings: Sequence[AssetReading], known: dict[str, list[LedgerEntry]]
 ) -> list[LedgerEntry]:
     """Return the entries for readings; later ones count what earlier ones add. `known`: entries by node."""
     entries: list[LedgerEntry] = []

@@ -66,10 +66,7 @@ def load_plan_facts(
     node_states = project_node_states(entries)
     known = make_present_facts(before.fleet, node_states, entries, ROLLOUTS.fold(entries), evidence, now)
     return replace(
-        _take_facts(known),
-        backtest=_run_backtest(ledger, before, after, entries, now),
-        recounts=changes,
-        now=now,
+        _take_facts(known), backtest=_run_backtest(ledger, before, after, entries, now), recounts=changes, now=now
     )
 
 

@@ -78,10 +78,7 @@ def _compare_names(name: str, wanted: Sequence[str], seen: str) -> Iterator[Sett
 
 
 def change_bmc_settings(
-    bmc: BmcClient,
-    wanted: BmcSpec,
-    mismatches: Sequence[SettingMismatch],
-    passwords: Mapping[str, str] = NO_PASSWORDS,
+    bmc: BmcClient, wanted: BmcSpec, mismatches: Sequence[SettingMismatch], passwords: Mapping[str, str] = NO_PASSWORDS
 ) -> None:
     """Write the wanted values of all mismatches. `passwords` are those to set, by user.
 

@@ -50,15 +50,7 @@ ENDED_JOB_STATES = frozenset(
 )
 """The job is over: nothing of it runs any more (the meanings of states: `man squeue`)."""
 WAITING_JOB_STATES = frozenset(
-    {
-        "PENDING",
-        "RECONFIG_FAIL",
-        "REQUEUED",
-        "REQUEUE_FED",
-        "REQUEUE_HOLD",
-        "RESV_DEL_HOLD",
-        "SPECIAL_EXIT",
-    }
+    {"PENDING", "RECONFIG_FAIL", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 )
 """The job waits to start, or to start again: nothing of it is on a node."""
 SELF_ENDED_JOB_STATES = frozenset({"COMPLETED", "FAILED", "OUT_OF_MEMORY"})

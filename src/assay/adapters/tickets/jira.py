@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from assay.adapters.tickets.markdown import (
-    format_last_turn,
-    format_ticket_markdown,
-    format_ticket_title,
-)
+from assay.adapters.tickets.markdown import format_last_turn, format_ticket_markdown, format_ticket_title
 from assay.adapters.tickets.sink import SinkContext, TicketNotFound, TicketRefusal
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.technician_work import SinkSettings, SinkUrl

@@ -105,11 +105,7 @@ FaultKey = tuple[str, str]
 
 
 def group_sightings(
-    catalog: FaultCatalog,
-    node: Node,
-    known: Iterable[FaultRecord],
-    sightings: Iterable[FaultSighting],
-    most: int,
+    catalog: FaultCatalog, node: Node, known: Iterable[FaultRecord], sightings: Iterable[FaultSighting], most: int
 ) -> dict[FaultKey, list[FaultSighting]]:
     """Return the sightings by class and subject, with at most `most` open faults of each severity.
 

@@ -15,14 +15,7 @@ from fnmatch import fnmatchcase
 
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
-from assay.model.decision import (
-    DISTURBING_ACTIONS,
-    PERSON_RULE,
-    Decision,
-    DecisionCause,
-    DecisionTiming,
-    ReplacedNode,
-)
+from assay.model.decision import DISTURBING_ACTIONS, PERSON_RULE, Decision, DecisionCause, DecisionTiming, ReplacedNode
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_duration, hours, parse_time

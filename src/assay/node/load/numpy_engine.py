@@ -20,10 +20,7 @@ from assay.node.load.unit_tests import BatteryTest
 from assay.node.load.workloads import TrainingWorkload
 
 FLOAT32_ROUNDED_BITS = {"bfloat16": 16, "tfloat32": 13}
-LACKS = {
-    "float8": "numpy has no 8-bit floats",
-    "host copies": "numpy computes in the host's memory",
-}
+LACKS = {"float8": "numpy has no 8-bit floats", "host copies": "numpy computes in the host's memory"}
 
 
 Join = Callable[[Sequence[Any], int], Any]
@@ -93,8 +90,7 @@ class NumpyArithmetic:
     def sum_devices(self, array: Any, alone: int = -1) -> Any:
         """Return the sum over all devices; without the one at the place `alone`, which keeps its own."""
         return self._exchange(
-            array,
-            lambda sent, at: sent[at] if at == alone else sum(part for k, part in enumerate(sent) if k != alone),
+            array, lambda sent, at: sent[at] if at == alone else sum(part for k, part in enumerate(sent) if k != alone)
         )
 
     def gather_devices(self, array: Any) -> Any:

@@ -198,11 +198,7 @@ def scrub_environment(declared: Mapping[str, str], settings: Mapping[str, str] |
 
 
 def _call(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    allowed_s: float,
-    files: tuple[int, int],
-    readers: Readers,
+    command: Sequence[str], environment: Mapping[str, str], allowed_s: float, files: tuple[int, int], readers: Readers
 ) -> ReadingTree:
     try:
         stdin = subprocess.PIPE if readers.keeps_input else subprocess.DEVNULL

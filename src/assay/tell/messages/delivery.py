@@ -25,13 +25,7 @@ from assay.model.plugins import load_sink_class
 from assay.model.specs.technician_work import DigestSettings, SinkSettings
 from assay.model.text.safe_text import redact
 from assay.model.ticket import TicketRecord
-from assay.tell.messages.digest import (
-    DigestDelivery,
-    format_digest_lines,
-    format_headline,
-    make_preview,
-    sort_items,
-)
+from assay.tell.messages.digest import DigestDelivery, format_digest_lines, format_headline, make_preview, sort_items
 from assay.tell.messages.routes import (
     AttemptRules,
     PostponedDeliveries,

@@ -234,8 +234,7 @@ def format_headline(digest: Digest) -> str:
 def sort_items(digest: Digest) -> list[DigestItem]:
     """Return its tickets, the worst first."""
     return sorted(
-        digest.items,
-        key=lambda item: (not item.is_open, rank_severity(item.record.ticket.severity), item.event.at),
+        digest.items, key=lambda item: (not item.is_open, rank_severity(item.record.ticket.severity), item.event.at)
     )
 
 

@@ -23,13 +23,7 @@ from typing import Any
 from assay.decide.state.node_state import NodeState
 from assay.model.evidence import OBJECT_SUFFIX, read_digest, unpack_object
 from assay.model.fleet import Fleet, allure_labels
-from assay.model.outcome import (
-    FailureArtefact,
-    Measurement,
-    format_bounds,
-    format_measurement,
-    read_part,
-)
+from assay.model.outcome import FailureArtefact, Measurement, format_bounds, format_measurement, read_part
 from assay.model.reading import format_value
 from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_time
