@@ -166,7 +166,7 @@ def _choose_burn_in(folder: Path, name: str) -> None:
 def _set_value(file: Path, new: str, *keys: str) -> None:
     """Write another value into a YAML file, and leave the rest of its text as it is."""
     text = file.read_text(encoding="utf-8")
-    place: Any = yaml.compose(text)
+    place: Any = yaml.compose(text, Loader=yaml.CSafeLoader)
     for key in keys:
         place = next(value for name, value in place.value if name.value == key)
     file.write_text(f"{text[: place.start_mark.index]}{new}{text[place.end_mark.index :]}", encoding="utf-8")
