@@ -234,9 +234,9 @@ def test_the_switch_tray_to_which_the_sick_nvlinks_of_a_bad_rack_lead_is_named(
     else:
         assert f"lab1 r1: which switch tray cannot be told: {words}, and no scan says" in found.reason
         assert ticket.title == "nvlink lab1 r1 makes collectives bad"
+        new = search_new(planted(context, "n0001+n0002=wrong"), *sorted(RACKED)[:6], whole="last")
+        assert all(words in reason for reason in new.facts["suspected_nodes"].values())
     assert words in ticket.seen
-    new = search_new(planted(context, "n0001+n0002=wrong"), *sorted(RACKED)[:6], whole="last")
-    assert all(words in reason for reason in new.facts["suspected_nodes"].values())
 
 
 def find_links_of(found: SlotResult, context: ControllerContext) -> Sequence[NamedLink]:

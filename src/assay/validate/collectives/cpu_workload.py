@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import operator
 import os
 import random
 import re
@@ -24,6 +25,7 @@ import time
 import zlib
 from array import array
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 WORDS, REPEATS = 512, 4
@@ -70,10 +72,17 @@ def parse_plant(text: str) -> Plant:
     return Plant(match["first"], match["fault"], match["second"] or "", is_scale, match["where"] or "", share)
 
 
+@cache
 def make_values(member: int, repeat: int) -> array[float]:
     """Return a member's small integers."""
     chance = random.Random(f"{member} {repeat}")  # noqa: S311 — test data
-    return array("d", (chance.randrange(1 << 20) for _ in range(WORDS)))
+    return array("d", (chance.getrandbits(20) for _ in range(WORDS)))
+
+
+@cache
+def add_values(members: int, repeat: int) -> array[float]:
+    """Return the sums that all members expect. They are made before the members are forked, once for all."""
+    return array("d", map(sum, zip(*(make_values(at, repeat) for at in range(members)), strict=True)))
 
 
 def flip_bit(values: array[float], place: int) -> None:
@@ -89,7 +98,7 @@ def run_member(member: int, members: int, peers: Sequence[socket.socket], report
     """
     wrong = 0
     for repeat in range(REPEATS):
-        own = make_values(member, repeat)
+        own = make_values(member, repeat)[:]  # a fault may change it
         if repeat == REPEATS // 2:
             _break(fault, own)
         if member == 0:
@@ -97,8 +106,7 @@ def run_member(member: int, members: int, peers: Sequence[socket.socket], report
         else:
             peers[0].sendall(own.tobytes())
             total = array("d", _receive(peers[0], WORDS * own.itemsize))
-        expected = [sum(column) for column in zip(*(make_values(at, repeat) for at in range(members)), strict=True)]
-        wrong += sum(seen != right for seen, right in zip(total, expected, strict=True))
+        wrong += sum(map(operator.ne, total, add_values(members, repeat)))
     seconds = USUAL_S * random.gauss(1, NOISE) * (SLOW_FACTOR if fault == "slow" else 1)
     report.write(json.dumps({"seconds": seconds, "wrong": wrong}) + "\n")
     report.flush()
@@ -108,7 +116,7 @@ def _reduce(own: array[float], peers: Sequence[socket.socket]) -> array[float]:
     total = own
     for peer in peers:
         theirs = array("d", _receive(peer, WORDS * own.itemsize))
-        total = array("d", (a + b for a, b in zip(total, theirs, strict=True)))
+        total = array("d", map(operator.add, total, theirs))
     for peer in peers:
         peer.sendall(total.tobytes())
     return total
@@ -138,6 +146,8 @@ def run_members(faults: Sequence[str]) -> dict[str, Any]:
     links = [socket.socketpair() for _ in faults[1:]]
     pipes = [os.pipe() for _ in faults]
     children = []
+    for repeat in range(REPEATS):
+        add_values(len(faults), repeat)
     for member, fault in enumerate(faults):
         child = os.fork()
         if child == 0:
