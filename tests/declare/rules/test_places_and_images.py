@@ -11,6 +11,7 @@ import pytest
 from assay.declare.check import check_repository
 from assay.declare.rules.firmware_bundles import hash_artifact
 from tests.declare.rules.cases.case import BUNDLE, FABRIC, NODE, POOL, pool
+from tests.declare.rules.cases.provisioning_rules import delivery
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 3\n"
@@ -89,3 +90,12 @@ def test_overlapping_ranges_are_told_of_once_for_all_their_nodes(fleet_with: Wri
 def test_a_host_listed_again_without_variables_is_no_duplicate(fleet_with: Write) -> None:
     root = fleet_with({"inventory/more.yml": "racks:\n  hosts: {n2: }\npool-a:\n  vars: {pool: pool-a}\n"})
     assert told(root) == []
+
+
+@pytest.mark.parametrize(("top_u", "wrong"), [(1, False), (2, True), (None, False)])
+def test_a_delivered_machine_fills_as_many_units_as_its_node_spec(
+    top_u: int | None, wrong: bool, fleet_with: Write
+) -> None:
+    ((file, text),) = delivery().items()
+    listed = str(text).replace("u: 1}", f"u: 1, top_u: {top_u}}}" if top_u else "u: 1}")
+    assert told(fleet_with({file: listed})) == ["ASY0363 n9 fills 2 units, U1 to U2, not 1"] * wrong

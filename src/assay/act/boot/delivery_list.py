@@ -14,37 +14,39 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import yaml
+from pydantic import ValidationError
 
 from assay.model.errors import AssayError
+from assay.model.specs.machines import ExpectedMachine
 
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "serial_number": (
-        "serialnumber",
-        "serial",
-        "systemserial",
-        "systemserialnumber",
-        "servicetag",
-        "sn",
-        "chassisserial",
-    ),
-    "bmc_mac": ("bmcmac", "bmcmacaddress", "ipmimac", "ipmimacaddress", "idracmac", "ilomac", "xccmac", "oobmac"),
-    "mac": ("pxemac", "bootmac", "bootmacaddress", "mac", "macaddress", "nic1mac", "lom1mac"),
-    "rack": ("rack", "rackname", "cabinet"),
-    "u": ("u", "rackunit", "unit", "position", "ru", "upos", "slot"),
-    "name": ("name", "hostname", "node", "host"),
+COLUMNS = {
+    "serial_number": "serialnumber serial systemserial systemserialnumber servicetag sn serialno systemsn chassissn "
+    "chassisserial chassisserialnumber",
+    "bmc_mac": "bmcmac bmcmacaddress ipmimac ipmimacaddress idracmac ilomac xccmac oobmac",
+    "mac": "pxemac bootmac bootmacaddress mac macaddress nic1mac lom1mac",
+    "rack": "rack rackname rackid cabinet",
+    "u": "u rackunit rackunits unit units position rackposition ru upos uposition slot ustart startu ufrom bottomu",
+    "top_u": "topu uend endu uto highestu",
+    "height_u": "heightu uheight height usize sizeu",
+    "name": "name hostname node host",
+    "pdu": "pdu pdus pduname pdupair powerfeed",
+    "endorsement_key_sha256": "endorsementkeysha256 eksha256 tpmeksha256",
 }
 """Field of a machine → the headings that vendors and data centres give its column, without blanks and signs.
 
-Of several columns for one field, the one whose heading stands first here is used.
+Of several columns for one field, the one whose heading stands first here is used. Each with the word GUID is used.
 """
+FIELDS = {name: field for field, names in COLUMNS.items() for name in names.split()}
 NEEDED = ("serial_number", "bmc_mac", "rack", "u")
-BMC_WORDS = frozenset({"bmc", "ipmi", "idrac", "ilo", "xcc", "irmc", "cimc", "oob", "mgmt", "management"})
+BMC_WORDS = frozenset({"bmc", "ipmi", "idrac", "drac", "ilo", "xcc", "irmc", "cimc", "oob", "mgmt", "management"})
 OTHER_DEVICES = frozenset({"switch", "leaf", "pdu", "port"})
+CAMEL_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _MAC_DIGITS = re.compile(r"[0-9a-f]{12}")
-_UNITS = re.compile(r"(?:ru|u)?\s*(\d{1,2})(?:\s*[-–]\s*(?:ru|u)?\s*(\d{1,2}))?", re.IGNORECASE)
-"""A rack unit, or the lowest and the highest of a range."""
+_UNITS = re.compile(r"(?:ru|u)?\s*(\d{1,2})\s*u?(?:\s*(?:[-–:]|to)\s*(?:ru|u)?\s*(\d{1,2})\s*u?)?", re.IGNORECASE)
+"""A rack unit, or both ends of a range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,59 +69,70 @@ def read_delivery_file(path: Path) -> DeliveryList:
 
     Raises AssayError for a file that cannot be read, lacks a needed column, or has no good row.
     """
+    read = {".json": _read_json, ".xlsx": _read_workbook}.get(path.suffix.lower(), _read_csv)
     try:
-        headings, rows = _read_rows(path)
+        rows, unused = read(path)
     except OSError as error:
         raise AssayError(f"the list cannot be read: {error.strerror}", where=str(path)) from None
-    except (ValueError, KeyError, EOFError) as error:
+    except (ValueError, KeyError, EOFError, csv.Error, BadZipFile) as error:
         fix = "name a CSV file in UTF-8, an .xlsx workbook or a .json list of machines"
         raise AssayError(f"the list cannot be read: {error}", where=str(path), fix=fix) from None
-    return _list_machines(headings, rows, str(path))
+    start = next((at for at, row in enumerate(rows) if _find_columns(row.cells).keys() >= {*NEEDED}), 0)
+    unused += [f"{row.where} stands above the headings, and is not used" for row in rows[:start] if any(row.cells)]
+    return _list_machines(rows[start].cells if rows else [], rows[start + 1 :], unused, str(path))
 
 
-def _read_rows(path: Path) -> tuple[list[str], list[_Row]]:
-    if path.suffix == ".json":
-        machines = json.loads(path.read_text(encoding="utf-8-sig"))
-        if isinstance(machines, dict):  # vendors wrap their list in an object of one list
-            machines = next((value for value in machines.values() if isinstance(value, list)), [])
-        if not isinstance(machines, list) or not all(isinstance(machine, dict) for machine in machines):
-            raise ValueError("it is no list of machines")
-        headings = list(dict.fromkeys(key for machine in machines for key in machine))
-        cells = [[_format_cell(machine.get(heading)) for heading in headings] for machine in machines]
-        return headings, [_Row(f"{path}, machine {number}", row) for number, row in enumerate(cells, 1)]
-    if path.suffix == ".xlsx":
-        from zipfile import BadZipFile
-
-        import openpyxl
-
-        try:
-            sheet = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0]
-        except BadZipFile as error:
-            raise ValueError(str(error)) from None
-        lines = [[_format_cell(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
-        return (lines or [[]])[0], [_Row(f"{path}:{number}", row) for number, row in enumerate(lines[1:], 2)]
-    return _read_csv_rows(path.read_text(encoding="utf-8-sig"), str(path))
+def _read_json(path: Path) -> tuple[list[_Row], list[str]]:
+    machines, unused = json.loads(path.read_text(encoding="utf-8-sig")), list[str]()
+    if isinstance(machines, dict):  # vendors wrap their list in an object
+        lists = [key for key, value in machines.items() if isinstance(value, list) and value]
+        unused = [f"{key} beside the list of machines is not used" for key in machines if key not in lists[:1]]
+        machines = machines[lists[0]] if lists else []
+    if not isinstance(machines, list) or not all(isinstance(machine, dict) for machine in machines):
+        raise ValueError("it is no list of machines")
+    flat = [dict(_flatten(machine)) for machine in machines]
+    headings = list(dict.fromkeys(key for machine in flat for key in machine))
+    cells = [[_format_cell(machine.get(heading)) for heading in headings] for machine in flat]
+    rows = [_Row(f"{path}, machine {number}", row) for number, row in enumerate(cells, 1)]
+    return [_Row(f"{path}, its keys", headings), *rows], unused
 
 
-def _read_csv_rows(text: str, where: str) -> tuple[list[str], list[_Row]]:
-    """Return the headings and the rows of a CSV text, whatever separates its columns."""
-    try:
-        dialect: Any = csv.Sniffer().sniff(text[:4096], delimiters=",;\t|")
-    except csv.Error:
-        dialect = csv.excel
-    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff")), dialect)
-    return next(rows, []), [_Row(f"{where}:{rows.line_num}", row) for row in rows]
+def _flatten(value: Any, name: str = "") -> Iterator[tuple[str, object]]:
+    """Yield each value within a machine, with the keys that lead to it."""
+    if not isinstance(value, dict | list):
+        yield name, value
+        return
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value, 1):
+        yield from _flatten(inner, f"{name}.{key}".removeprefix("."))
+
+
+def _read_workbook(path: Path) -> tuple[list[_Row], list[str]]:
+    import openpyxl
+
+    first, *others = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets
+    lines = enumerate(first.iter_rows(values_only=True), 1)
+    rows = [_Row(f"{path}:{number}", [_format_cell(cell) for cell in row]) for number, row in lines]
+    return rows, [f"the sheet {sheet.title} is not used" for sheet in others]
+
+
+def _read_csv(path: Path) -> tuple[list[_Row], list[str]]:
+    """Return the rows of a CSV file. What separates its columns is the sign by which most of its headings are known."""
+    text, readings = path.read_text(encoding="utf-8-sig"), list[list[_Row]]()
+    for sign in ",;\t|":
+        rows = csv.reader(io.StringIO(text), delimiter=sign)
+        readings.append([_Row(f"{path}:{rows.line_num}", row) for row in rows])
+    return max(readings, key=lambda rows: max((len(_find_columns(row.cells)) for row in rows), default=0)), []
 
 
 def _format_cell(cell: object) -> str:
     return "" if cell is None else str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
-def _list_machines(headings: Sequence[str], rows: Sequence[_Row], where: str) -> DeliveryList:
+def _list_machines(headings: Sequence[str], rows: Sequence[_Row], unused: list[str], where: str) -> DeliveryList:
     """Return what rows under these headings list. Raises AssayError as `read_delivery_file`."""
     places = _find_columns(headings)
     if missing := [field for field in NEEDED if field not in places]:
-        fix = f"call it one of: {', '.join(COLUMNS[missing[0]])}"
+        fix = f"call it one of: {', '.join(COLUMNS[missing[0]].split())}"
         among = ", ".join(headings) or "nothing"
         raise AssayError(f"no column for {missing[0]} among {among}", where=f"{where}:1", fix=fix)
     machines, refused, seen = list[dict[str, Any]](), list[str](), dict[str, str]()
@@ -127,6 +140,8 @@ def _list_machines(headings: Sequence[str], rows: Sequence[_Row], where: str) ->
         if not any(cell.strip() for cell in row.cells):
             continue
         try:
+            if any(cell.strip() for cell in row.cells[len(headings) :]):
+                raise AssayError("the row has more cells than the headings", where=row.where, fix="quote the commas")
             machine = _read_row(row, places)
             _refuse_seen(machine, row.where, seen)
         except AssayError as mistake:
@@ -136,20 +151,27 @@ def _list_machines(headings: Sequence[str], rows: Sequence[_Row], where: str) ->
     if not machines:
         reasons = "\n".join(refused)
         raise AssayError(reasons or "the list has no machine", where="" if refused else where, fix="give it a good row")
-    return DeliveryList(machines, list(_describe_unused(headings, places)), refused)
+    return DeliveryList(machines, [*unused, *_describe_unused(headings, rows, places)], refused)
 
 
-def _find_columns(headings: Sequence[str]) -> dict[str, int]:
-    """Return field → column. A heading with the word MAC that no list has is one by its other words."""
+def _find_columns(headings: Sequence[str]) -> dict[str, list[int]]:
+    """Return field → columns. A heading that no list has is one by the word MAC or GUID, or by its last key."""
     plain = [_plain(heading) for heading in headings]
-    columns: dict[str, int] = {}
-    for field, names in COLUMNS.items():
-        if known := [plain.index(name) for name in names if name in plain]:
-            columns[field] = known[0]
+    columns: dict[str, list[int]] = {}
+    for name, field in FIELDS.items():
+        if name in plain:
+            columns.setdefault(field, [plain.index(name)])
     for place, heading in enumerate(headings):
-        words = set(re.findall(r"[a-z]+", heading.lower()))
-        if "mac" in words and not words & OTHER_DEVICES:
-            columns.setdefault("bmc_mac" if words & BMC_WORDS else "mac", place)
+        words = {*re.findall(r"[a-z]+", heading.lower()), *map(str.lower, CAMEL_WORD.findall(heading))}
+        field = FIELDS.get(_plain(heading.rpartition(".")[2]), "")
+        if words & OTHER_DEVICES:
+            continue
+        if "mac" in words:
+            columns.setdefault("bmc_mac" if words & BMC_WORDS else "mac", [place])
+        elif words & {"guid", "guids"}:
+            columns.setdefault("hca_guids", []).append(place)
+        elif field in ("rack", "u", "top_u"):  # placement.rack, but gpus.1.serial is no machine's
+            columns.setdefault(field, [place])
     return columns
 
 
@@ -157,46 +179,75 @@ def _plain(heading: str) -> str:
     return re.sub(r"[^a-z0-9]", "", heading.lower())
 
 
-def _describe_unused(headings: Sequence[str], places: Mapping[str, int]) -> Iterator[str]:
-    names = {name: field for field, known in COLUMNS.items() for name in known}
+def _describe_unused(
+    headings: Sequence[str], rows: Sequence[_Row], places: Mapping[str, Sequence[int]]
+) -> Iterator[str]:
+    """Yield a text for each column that no field is read from, with the nearest heading that is known."""
+    used = {place for some in places.values() for place in some}
     for place, heading in enumerate(headings):
-        if place in places.values() or not heading.strip():
+        if place in used:
             continue
-        near = difflib.get_close_matches(_plain(heading), names, n=1, cutoff=0.75)
-        field = names[near[0]] if near else ""
-        used = f": {field} is read from the column {headings[places[field]]}" if field in places else ""
-        yield f"the column {heading} is not used{used or (f'; if it is {field}, call it {near[0]}' if near else '')}"
+        if not heading.strip():
+            if any("".join(row.cells[place : place + 1]).strip() for row in rows):
+                yield f"the column {place + 1} has no heading, and is not used"
+            continue
+        (near,) = difflib.get_close_matches(_plain(heading.rpartition(".")[2] or heading), FIELDS, n=1, cutoff=0)
+        field = FIELDS[near]
+        read = f", which is read from the column {headings[places[field][0]]}" if field in places else ""
+        yield f"the column {heading} is not used; the nearest that is known is {near}, for {field}{read}"
 
 
-def _read_row(row: _Row, places: Mapping[str, int]) -> dict[str, Any]:
-    cells = {field: row.cells[at].strip() if at < len(row.cells) else "" for field, at in places.items()}
+def _read_row(row: _Row, places: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    cells = {field: " ".join(cell for at in some for cell in row.cells[at : at + 1]) for field, some in places.items()}
+    cells = {field: text.strip() for field, text in cells.items() if text.strip()}
     for field in NEEDED:
-        if not cells[field]:
+        if field not in cells:
             raise AssayError(f"the row has no {field}", where=row.where, fix="fill it in, or remove the row")
-    units = _UNITS.fullmatch(cells["u"])
-    if not units:
-        raise AssayError(f"{cells['u']} is no rack unit", where=row.where, fix="write its lowest unit, such as 14")
     machine: dict[str, Any] = {"serial_number": cells["serial_number"], "name": cells.get("name", "").lower()}
     for field in ("bmc_mac", "mac"):
-        if cells.get(field):
-            machine[field] = _normalize_mac(cells[field], field, row.where)
-    return {**machine, "rack": cells["rack"], "u": min(int(unit) for unit in units.groups() if unit)}
+        if field in cells:
+            digits = re.sub(r"[^0-9a-f]", "", cells[field].lower())
+            if not _MAC_DIGITS.fullmatch(digits):
+                what, fix = f"{field} {cells[field]} is no MAC address", "it has twelve hexadecimal digits"
+                raise AssayError(what, where=row.where, fix=fix)
+            machine[field] = ":".join(digits[place : place + 2] for place in range(0, 12, 2))
+    machine |= {"rack": cells["rack"], **_read_units(cells, row.where)}
+    machine |= {"pdu": cells["pdu"]} if "pdu" in cells else {}
+    if "hca_guids" in cells:
+        guids = re.split(r"[\s;,]+", cells["hca_guids"].lower())
+        machine["hca_guids"] = [f"0x{re.sub(r'^0x|[:-]', '', guid)}" for guid in guids if guid]
+    if "endorsement_key_sha256" in cells:
+        machine["endorsement_key_sha256"] = cells["endorsement_key_sha256"].lower()
+    try:
+        ExpectedMachine.model_validate({**machine, "name": machine["name"] or "todo"})
+    except ValidationError as refusal:
+        first = refusal.errors()[0]
+        what = f"{first['loc'][0]} {first['input']}: {first['msg']}"
+        raise AssayError(what, where=row.where, fix="correct the cell, or remove the row") from None
+    return machine
+
+
+def _read_units(cells: Mapping[str, str], where: str) -> dict[str, int]:
+    """Return the lowest unit, and the highest where the list says it, by a range, a column of its own or a height."""
+    units = list[int]()
+    for field in ("u", "top_u", "height_u"):
+        if field not in cells:
+            continue
+        if not (match := _UNITS.fullmatch(cells[field])):
+            raise AssayError(f"{cells[field]} is no rack unit", where=where, fix="write 14, or both ends: 14-17")
+        numbers = [int(number) for number in match.groups() if number]
+        units += [min(units) + numbers[0] - 1] if field == "height_u" else numbers
+    return {"u": min(units)} | ({"top_u": max(units)} if len(units) > 1 else {})
 
 
 def _refuse_seen(machine: Mapping[str, Any], where: str, seen: dict[str, str]) -> None:
-    """Raise AssayError for a serial number or an address that a row before has; else note those of this row."""
-    own = [str(machine[field]) for field in ("serial_number", "bmc_mac", "mac") if field in machine]
+    """Raise AssayError for a serial number, address, name or place that an earlier row has; else note this row's."""
+    own = [str(machine[field]) for field in ("serial_number", "bmc_mac", "mac", "name") if machine.get(field)]
+    own += [f"{machine['rack']} U{u}" for u in range(machine["u"], machine.get("top_u", machine["u"]) + 1)]
     for text in own:
-        if text in seen:
-            raise AssayError(f"{text} stands in {seen[text]} too", where=where, fix="remove the row that is wrong")
-    seen.update(dict.fromkeys(own, where))
-
-
-def _normalize_mac(text: str, field: str, where: str) -> str:
-    digits = re.sub(r"[^0-9a-f]", "", text.lower())
-    if not _MAC_DIGITS.fullmatch(digits):
-        raise AssayError(f"{field} {text} is no MAC address", where=where, fix="it has twelve hexadecimal digits")
-    return ":".join(digits[place : place + 2] for place in range(0, 12, 2))
+        if text.lower() in seen:
+            raise AssayError(f"{text} stands in {seen[text.lower()]} too", where=where, fix="remove the wrong row")
+    seen.update(dict.fromkeys(map(str.lower, own), where))
 
 
 def draft_delivery(name: str, machines: Sequence[Mapping[str, Any]]) -> str:

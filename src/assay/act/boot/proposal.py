@@ -55,7 +55,7 @@ def _draft_host(
     host |= {"rack": machine.rack, "u": machine.u, "serial_number": machine.serial_number}
     host |= {"bmc_address": match.seen.address, "bmc_mac": machine.bmc_mac, "mac": machine.mac}
     host |= {"bmc_fingerprint": match.seen.fingerprint, "hca_guids": machine.hca_guids}
-    host |= {"endorsement_key_sha256": machine.endorsement_key_sha256}
+    host |= {"pdu": machine.pdu, "endorsement_key_sha256": machine.endorsement_key_sha256}
     policy = next(iter(fleet.policies.values()), None)
     boots = any(provisioning.applies_to(delivery.pool) for provisioning in fleet.provisionings.values())
     if boots and policy is not None and FIRST_STATE in policy.states:

@@ -240,7 +240,8 @@ def pools_twice(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule("ASY0363", "a delivery of nodes that do not fit the fleet")
 def impossible_deliveries(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """The machine would become a node of a kind that nobody declared, or a second node of one name."""
+    """The machine would become a node of a kind that nobody declared, a second of one name, or one of other height."""
+    heights = {spec.name: spec.height_u for spec in draft.specs_of_model(NodeSpec).values()}
     by_name = {host.name: host.settings.serial_number for host in draft.hosts if host.settings}
     by_serial = {serial: name for name, serial in by_name.items()}
     for spec in draft.specs_of_model(ExpectedMachines).values():
@@ -250,6 +251,10 @@ def impossible_deliveries(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         for number, machine in enumerate(spec.machines):
             serial = machine.serial_number
             place = draft.find_position(key, "machines", number)
+            units = (machine.top_u or machine.u) - machine.u + 1
+            if machine.top_u and units != (declared := heights.get(spec.node_spec, units)):
+                message = f"{machine.name} fills {units} units, U{machine.u} to U{machine.top_u}, not {declared}"
+                yield RuleFinding(place, message, f"correct `u` and `top_u`, or `height_u` of {spec.node_spec}")
             if by_name.get(machine.name, serial) != serial:
                 message = f"{machine.name} is in the inventory, with serial {by_name[machine.name]}"
                 yield RuleFinding(place, message, "give the new machine a name of its own, or correct its serial")

@@ -24,8 +24,10 @@ class ExpectedMachine(StrictModel):
 
     `serial_number`: as printed on the machine and as its BMC gives it. `bmc_mac`, `mac`: of the BMC, and of the
     interface that it boots from. `name`: the node that it becomes. `rack`, `u`: where it belongs, its lowest rack unit.
-    `hca_guids`: in rail order. `endorsement_key_sha256`: the digest of the public key (DER) of its TPM's endorsement
-    key, where the vendor lists it. `bmc_credentials`: the machine's own factory credentials, where each has others.
+    `top_u`: its highest one, where the list says it; it must fit `height_u` of the node spec. `pdu`: the PDU, or the
+    pair of PDUs, that feeds it. `hca_guids`: in rail order. `endorsement_key_sha256`: the digest of the public key
+    (DER) of its TPM's endorsement key, where the vendor lists it. `bmc_credentials`: the machine's own factory
+    credentials, where each has others.
     """
 
     serial_number: str = Field(min_length=1, max_length=64)
@@ -34,6 +36,8 @@ class ExpectedMachine(StrictModel):
     mac: MacAddress | None = None
     rack: str = Field(min_length=1)
     u: int = Field(ge=1, le=60)
+    top_u: int | None = Field(default=None, ge=1, le=60)
+    pdu: str = ""
     hca_guids: list[HcaGuid] = Field(default=[])
     endorsement_key_sha256: str = Field(default="", pattern=rf"^$|{SHA256}")
     bmc_credentials: CredentialReference | None = None
