@@ -72,6 +72,9 @@ def report(root: Path, address: str) -> None:
 
 
 def test_a_machine_of_a_delivery_is_found_and_proposed(root: Path, tiny: Any) -> None:
+    listed = root / f"specs/expected/{DELIVERY}.yaml"
+    listed.write_text(listed.read_text().replace("    name: n0021\n", "    name: n0021\n    pdu: r06-a\n"))
+    git(root, "-c", "core.hooksPath=/dev/null", "commit", "-qam", "the PDU of a machine")
     answer = run(*put_machine(tiny), "--login", "--propose")
     assert answer.exit_code == 0, answer.output
     assert "1 machine of a delivery" in answer.output
@@ -80,6 +83,7 @@ def test_a_machine_of_a_delivery_is_found_and_proposed(root: Path, tiny: Any) ->
     proposed = load_fleet(root, rev=f"discover/{DELIVERY}").nodes["n0021"]
     assert (proposed.serial, proposed.rack, proposed.pool) == (SERIAL, "r06", "h100-a")
     assert proposed.settings.bmc_fingerprint.startswith("sha256:")
+    assert proposed.settings.pdu == "r06-a"
     assert git(root, "status", "--porcelain") == ""
     assert "exists already" in str(run("--propose").exception)
 
