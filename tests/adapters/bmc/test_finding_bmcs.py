@@ -36,10 +36,17 @@ def stranger() -> Iterator[int]:
     server.close()
 
 
+@pytest.mark.parametrize("ends", [(1, 250), (4, 7), (0, 255), (9, 9)])
+def test_no_address_of_a_range_is_left_out(ends: tuple[int, int]) -> None:
+    first, last = ends
+    asked = list_addresses([f"10.1.0.{first}-10.1.0.{last}"])
+    assert asked == [f"10.1.0.{number}" for number in range(first, last + 1)]
+
+
 def test_ranges_are_addresses() -> None:
-    assert list_addresses(["10.1.0.0/30", "10.1.0.9 - 10.1.0.10", "10.1.0.1", "fd00::1"]) == [
-        *("10.1.0.1", "10.1.0.2", "10.1.0.9", "10.1.0.10", "fd00::1")
-    ]
+    assert list_addresses(
+        ["10.1.0.0/30", "10.1.0.9 - 10.1.0.10", "10.1.0.1", "fd00::1", "10.2.0.0/31", "10.3.0.0/32"]
+    ) == [*("10.1.0.1", "10.1.0.2", "10.1.0.9", "10.1.0.10", "fd00::1", "10.2.0.0", "10.2.0.1", "10.3.0.0")]
 
 
 @pytest.mark.parametrize("text", ["10.1.0.0/33", "n0003", "10.1.0.9-10.1.0.1", "10.0.0.0/8", "10.0.0.1-fd00::1", ""])

@@ -59,7 +59,7 @@ def list_addresses(ranges: Iterable[str]) -> list[str]:
             fix = f"scan at most {MOST_ADDRESSES:,} addresses at once"
             raise AssayError(f"{text} has too many addresses", where="--scan", fix=fix)
         for network in networks:
-            hosts = network if network.num_addresses <= 2 else network.hosts()
+            hosts = network.hosts() if "/" in text else network  # a range has neither network nor broadcast address
             addresses |= dict.fromkeys(map(str, hosts))
     return list(addresses)
 
