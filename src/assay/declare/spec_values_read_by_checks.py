@@ -41,14 +41,16 @@ class LimitBound:
 
 @dataclass(frozen=True, slots=True)
 class CheckInputs:
-    """What one check reads: fixtures, limits by name, and dotted paths below `spec`, `profile` and `….declared`.
+    """What one check reads: fixtures, limits of node specs and of fabrics, and dotted paths of declared values.
 
+    The paths are those below `spec`, `profile` and `….declared`.
     The path `""` means all of it. `digest` covers the check's code and every function and constant of its module that
     it uses, without comments, blank lines and docstrings.
     """
 
     fixtures: frozenset[str]
     limits: frozenset[str]
+    fabric_limits: frozenset[str]
     spec: frozenset[str]
     profile: frozenset[str]
     declared: frozenset[tuple[str, str]]
@@ -137,6 +139,7 @@ def _collect_inputs(function: ast.FunctionDef, statements: list[ast.stmt]) -> Ch
     return CheckInputs(
         fixtures=frozenset(argument.arg for argument in arguments),
         limits=frozenset(chain[1] for chain in chains if chain[0] == "limits" and len(chain) > 1),
+        fabric_limits=frozenset(chain[1] for chain in chains if chain[0] == "fabric_limits" and len(chain) > 1),
         spec=_paths_below(chains, "spec"),
         profile=_paths_below(chains, "profile"),
         declared=frozenset((chain[0], chain[2]) for chain in chains if chain[1:2] == ("declared",) and len(chain) > 2),

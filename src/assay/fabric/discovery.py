@@ -45,7 +45,8 @@ class PortFacts:
 
     - `state`: active, init, armed, down or disabled. `physical`: the physical state in lower case (linkup, polling …).
     - `rate`: `4xNDR`. `label`: what is printed at the port.
-    - `counters`: by perfquery's names. One in `saturated` reached its maximum, so the true count may be higher.
+    - `counters`: by perfquery's names; what only Ethernet counts by those of `health/counters.py`. One in `saturated`
+      reached its maximum, so the true count may be higher.
     - `ber`: bit error ratios named raw, effective and symbol.
     - `fec_bins`: how many blocks the forward error correction repaired, by how many symbols were wrong in them; bin 0
       counts blocks without an error.

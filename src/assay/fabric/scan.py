@@ -111,7 +111,7 @@ def run_fabric_scan(
     names = [name for name in facts if name != LINKS_COMMAND or _lacks_cables(fleet, design, discovered)]
     ports = {name: _run(facts[name], max(end - time.monotonic(), 0.1), exit_code_judges=True) for name in names}
     channels["ports"] = ports if facts else unsupported(NO_NVLINK_FACTS if design.nvlink else NO_FACTS_COMMANDS)
-    channels["earlier"] = make_earlier_channel(before)
+    channels["earlier"] = make_earlier_channel(before, design.split)
     channels["previous"] = value(before.digest()) if before else absent(FIRST_SCAN_REASON)
     return EvidenceDocument(format_fabric_subject(design), at, channels)
 

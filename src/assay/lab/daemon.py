@@ -24,7 +24,7 @@ import yaml
 
 from assay.lab.bmc.server import serve_bmcs
 from assay.lab.fabric.cabling import has_ethernet, list_neighbours
-from assay.lab.fabric.port_telemetry import TOOL_OUTPUTS
+from assay.lab.fabric.port_telemetry import ETHERNET_OUTPUTS, TOOL_OUTPUTS
 from assay.lab.node.healthy_host import STORAGE
 from assay.lab.scheduler import scheduler_app
 from assay.lab.virtual_node_state import write_json
@@ -83,10 +83,8 @@ def _list_fabric_commands(world: LabWorld, nodes: Iterable[str]) -> Iterator[Map
     known: dict[str, Mapping[str, Any]] = {}
     for node in nodes:
         if node not in known:
-            telemetry = {
-                name: _make_command("assay.lab.fabric.port_telemetry", world, name, node) for name in TOOL_OUTPUTS
-            }
-            tool = "lldp" if has_ethernet(world, node) else "ibnetdiscover"
+            tool, outputs = ("lldp", ETHERNET_OUTPUTS) if has_ethernet(world, node) else ("ibnetdiscover", TOOL_OUTPUTS)
+            telemetry = {name: _make_command("assay.lab.fabric.port_telemetry", world, name, node) for name in outputs}
             commands = {
                 "fabric_discover": _make_command(f"assay.lab.fabric.{tool}", world, node),
                 "fabric_facts": telemetry,

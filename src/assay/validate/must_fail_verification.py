@@ -107,9 +107,11 @@ class VerificationPlan:
                     self.unproved[check.id] = f"{case.name}: {next(reversed(misfits.values()))}"
 
     def _is_due(self, check: CheckDeclaration, recording: str) -> bool:
-        """Return whether a check is due on a node of the recording; a fabric is no node."""
+        """Return whether a check is due on a node or fabric of the recording."""
         spec = self.recorded.node_specs.get(recording)
-        return spec is None or not check.find_lacking(spec.list_parts(True, False, TOOLS_OF_SITE))
+        design = None if spec else self.recorded.designs.get(recording.partition("-")[2])
+        parts = spec.list_parts(True, False, TOOLS_OF_SITE) if spec else {"hcas", "fabric"}
+        return not check.find_lacking({*parts, design.kind_of_links} if design else parts)
 
     def _find_misfit(self, name: str, case: MustFailCase) -> str:
         """Return why a case cannot change a recording, "" if it can."""
@@ -213,7 +215,8 @@ class VerificationPlan:
             wanted = [
                 ExpectedVerdict(check.id, str(subject))
                 for check in some
-                for subject, _ in everything.due_subjects(check)
+                for subject, node in everything.due_subjects(check)
+                if (self.recorded.nodes[node].settings.fabric if node else subject.name) == names[name]
             ]
             yield RecordingSession(self.suites, self.recorded.root, (RecordedDocument(name, name),), tuple(wanted))
         for check, case, name in self._cases_of(some, recorded):

@@ -23,7 +23,7 @@ from assay.model.specs.known_issues import KnownIssue, find_known_issue
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.load_parts import GOLDEN_FIXTURES
 
-NO_READS = CheckInputs(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), (), "")
+NO_READS = CheckInputs(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), (), "")
 
 
 @dataclass(frozen=True, slots=True)

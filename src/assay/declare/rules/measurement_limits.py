@@ -15,6 +15,7 @@ from assay.declare.check import RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import suggest_name
 from assay.declare.rules.fabric_designs import list_design_spec_pairs
+from assay.declare.spec_values_read_by_checks import read_check_inputs
 from assay.model.specs.fabric.cable import find_next_slower_gbps, rate_to_gbps
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -216,9 +217,13 @@ def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0120", "a check reads a limit that a fabric design lacks", severity="warning")
 def missing_fabric_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """In this fabric, the check always ends as an error."""
-    # No suite judges NVLink domains.
+    # No suite judges NVLink domains. Where a check is not due, it reads no limit.
+    inputs, checks = read_check_inputs(draft.tree), [check for _, check in draft.declared_checks]
     for design in draft.specs_of_model(FabricDesign).values():
-        lacking = sorted({limit.name for limit in draft.suites.fabric_limits} - design.limits.keys())
+        other_kind = {"infiniband", "roce"} - {design.kind_of_links}
+        due = [check.id for check in checks if other_kind.isdisjoint(check.needs)]
+        read = {name for check in due if check in inputs for name in inputs[check].fabric_limits}
+        lacking = sorted(read - design.limits.keys())
         if lacking and not design.nvlink:
             message = f"{design.name} has no limit {', '.join(lacking)}, which checks of suites/ read"
             place = draft.find_position(f"FabricDesign/{design.name}", "limits")

@@ -27,6 +27,7 @@ KEPT_ONCE_CHANGED = (
     "README.md",
     "requirements.txt",
     "suites/recordings/fabric-compute.json",
+    "suites/recordings/fabric-ethernet.json",
     "suites/recordings/fleet",
     "suites/recordings/week-compute.json",
 )

@@ -22,6 +22,15 @@ INTEGRITY = "LocalLinkIntegrityErrors"
 OVERRUN = "ExcessiveBufferOverrunErrors"
 DISCARDS = "PortXmitDiscards"
 VL15 = "VL15Dropped"
+UNCORRECTED, IN_DISCARDS, PAUSES_IN, PAUSES_OUT, MARKED = ETHERNET_COUNTERS = (
+    "FecUncorrected",
+    "InDiscards",
+    "PausesIn",
+    "PausesOut",
+    "EcnMarked",
+)
+"""What only switches of Ethernet count: blocks that FEC could not correct, packets that were received and discarded,
+pauses of any priority (PFC), packets that were marked (ECN). Such switches tell counters that are 0 too."""
 CONSTRAINTS = ("PortXmitConstraintErrors", "PortRcvConstraintErrors")
 """They count packets that a port must not pass, such as those with a wrong P_Key (InfiniBand Architecture Spec.)."""
 
@@ -93,12 +102,16 @@ def measure_counter_growth(before: int, after: int, *, saturated: bool = False) 
 def measure_port_growth(before: PortFacts | None, after: PortFacts, seconds: float) -> PortGrowth:
     """Return how much a port's counters grew between two scans. A counter that a scan does not list was 0 there.
 
-    Tools such as ibqueryerrors leave out counters that are 0. A port that the earlier scan lacks starts from 0.
+    Tools such as ibqueryerrors leave out counters that are 0. A port that the earlier scan lacks starts from 0. On
+    Ethernet, what a scan does not list is unknown, and has no growth.
     """
     earlier, later = (before.counters if before else {}), after.counters
+    names = earlier.keys() | later.keys()
+    if names & set(ETHERNET_COUNTERS):
+        names = earlier.keys() & later.keys()
     counters = {
         name: measure_counter_growth(earlier.get(name, 0), later.get(name, 0), saturated=name in after.saturated)
-        for name in earlier.keys() | later.keys()
+        for name in names
     }
     return PortGrowth(seconds, counters)
 

@@ -16,8 +16,16 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from assay.fabric.discovery import ModuleValue, PortFacts, merge_port_facts
-from assay.fabric.health.counters import PortGrowth, measure_port_growth
-from assay.fabric.health.switch_facts import SubnetManager, SwitchFacts, is_sminfo, merge_switch_facts, parse_sminfo
+from assay.fabric.health.counters import ETHERNET_COUNTERS, PortGrowth, measure_port_growth
+from assay.fabric.health.switch_facts import (
+    SONIC,
+    SubnetManager,
+    SwitchFacts,
+    is_sminfo,
+    merge_switch_facts,
+    parse_sminfo,
+    parse_sonic,
+)
 from assay.fabric.readers import format_detection
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -70,9 +78,12 @@ class FabricScan:
         return self.growths.get(port) or PortGrowth(self.seconds)
 
 
-def read_scan(evidence: EvidenceDocument) -> FabricScan:
-    """Read a scan. Never raises: what could not be read is in `failed_commands`, `problems` and the growth's reason."""
-    reader = _read_commands(evidence)
+def read_scan(evidence: EvidenceDocument, split: int = 0) -> FabricScan:
+    """Read a scan of a fabric whose design splits cages in `split`, 0 if unknown.
+
+    Never raises: what could not be read is in `failed_commands`, `problems` and the growth's reason.
+    """
+    reader = _read_commands(evidence, split)
     facts = merge_port_facts(reader.ports)
     since, earlier, unknown_reason = _read_earlier(evidence)
     seconds = (evidence.at - since).total_seconds() if since else 0.0
@@ -97,14 +108,14 @@ def read_scan(evidence: EvidenceDocument) -> FabricScan:
     )
 
 
-def make_earlier_channel(evidence: EvidenceDocument | None) -> dict[str, Any]:
+def make_earlier_channel(evidence: EvidenceDocument | None, split: int = 0) -> dict[str, Any]:
     """Return the channel `earlier` for the scan after this one.
 
     A scan without counters passes on its own channel `earlier`, so that growth covers the time of both.
     """
     if evidence is None:
         return absent(FIRST_SCAN_REASON)
-    scan = read_scan(evidence)
+    scan = read_scan(evidence, split)
     if not scan.has_counters and scan.since:
         return dict(evidence.channels["earlier"])
     if not scan.has_counters:
@@ -112,13 +123,15 @@ def make_earlier_channel(evidence: EvidenceDocument | None) -> dict[str, Any]:
         return absent(f"the scan of {evidence.at.isoformat()} has no counters: {reason}")
     counters: dict[str, dict[str, dict[str, int]]] = {}
     for port, facts in sorted(scan.facts.items()):
-        errors = {name: count for name, count in sorted(facts.counters.items()) if name not in TRAFFIC and count}
+        tells_all = not facts.counters.keys().isdisjoint(ETHERNET_COUNTERS)
+        counts = sorted(facts.counters.items())
+        errors = {name: count for name, count in counts if name not in TRAFFIC and (count or tells_all)}
         if errors:
             counters.setdefault(port.guid, {})[str(port.number)] = errors
     return {"at": value(evidence.at.isoformat()), "counters": value(counters)}
 
 
-def _read_commands(evidence: EvidenceDocument) -> _ScanReader:
+def _read_commands(evidence: EvidenceDocument, split: int) -> _ScanReader:
     """Read the outputs of all commands in channel `ports`, in the order of their names."""
     branches = evidence.channels.get("ports")
     if branches is None:
@@ -127,7 +140,7 @@ def _read_commands(evidence: EvidenceDocument) -> _ScanReader:
         return _ScanReader(failed_commands={COUNTERS_COMMAND: reading.reason})
     if not isinstance(branches, dict):
         return _ScanReader(failed_commands={COUNTERS_COMMAND: f"channel `ports` holds {branches!r:.40}, no commands"})
-    reader = _ScanReader()
+    reader = _ScanReader(split=split)
     for name in sorted(branches):
         text = evidence.read("ports", name, "text")
         if text.kind == "value":
@@ -147,14 +160,15 @@ class _ScanReader:
     managers: list[SubnetManager] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     unreadable: set[str] = field(default_factory=set)
+    split: int = 0
 
     def read_command(self, name: str, text: str, stderr: str) -> None:
         if is_sminfo(text):
             manager = parse_sminfo(text)
             self.managers += [manager] if manager else []
             self._add_problems(name, [] if manager else [text.strip().splitlines()[0]])
-        elif is_telemetry(text):
-            ports, switches, problems = parse_telemetry(text)
+        elif is_telemetry(text) or SONIC.search(text):
+            ports, switches, problems = parse_telemetry(text) if is_telemetry(text) else parse_sonic(text, self.split)
             self.ports += ports
             self.switches += switches
             if problems and not (ports or switches):

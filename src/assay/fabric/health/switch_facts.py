@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from assay.model.specs.fabric.cable import normalize_guid
+from assay.fabric.discovery import PortFacts
+from assay.fabric.health import counters
+from assay.fabric.readers.interface_names import InterfaceNumbers
+from assay.fabric.readers.lldp import read_mac_text, split_hosts
+from assay.model.specs.fabric.cable import PortId, normalize_guid
 from assay.model.specs.fabric.design_parts import FULL_MEMBER_BIT
 
 SMINFO = re.compile(
@@ -17,6 +23,21 @@ SMINFO = re.compile(
 MASTER = "SMINFO_MASTER"
 ROW = re.compile(r"([0-9]{1,5}):((?: 0x[0-9a-fA-F]{4}){8})")
 CAPACITY = re.compile(r"([0-9]{1,5}) pkeys capacity for this port")
+SONIC = re.compile(r'"(?:COUNTERS_PORT_NAME_MAP|TRANSCEIVER_DOM_SENSOR\||DEVICE_METADATA\||PSU_INFO\|)')
+DOWNS_FILE = re.compile(r"/sys/class/net/([^/\s]+)/carrier_down_count:(\d+)")
+BUILD = re.compile(r"(?m)^build_version: *'?([^'\s]+)")
+SAI_COUNTERS = {
+    counters.RECEIVED: ("IF_IN_ERRORS",),
+    counters.DISCARDS: ("IF_OUT_DISCARDS",),
+    counters.UNCORRECTED: ("IF_IN_FEC_NOT_CORRECTABLE_FRAMES",),
+    counters.IN_DISCARDS: ("IF_IN_DISCARDS",),
+    counters.PAUSES_IN: tuple(f"PFC_{priority}_RX_PKTS" for priority in range(8)),
+    counters.PAUSES_OUT: tuple(f"PFC_{priority}_TX_PKTS" for priority in range(8)),
+    counters.MARKED: ("ECN_MARKED_PACKETS",),
+}
+"""SONiC's counters of a port, after `SAI_PORT_STAT_` (sai/saiport.h); several are added up."""
+FEC_BINS = tuple(f"SAI_PORT_STAT_IF_IN_FEC_CODEWORD_ERRORS_S{symbols}" for symbols in range(16))
+LANES = {"rx_power_dbm": "rx{}power", "tx_power_dbm": "tx{}power", "bias_ma": "tx{}bias"}
 BLOCK = 32
 """Rows come in blocks of so many entries, also where the port has room for fewer."""
 
@@ -25,7 +46,8 @@ BLOCK = 32
 class SwitchFacts:
     """One switch. A field that no tool reported is empty or None.
 
-    `psus` has the state of each power supply, `ok` or what is wrong with it; `fans` the speed of each fan in rpm.
+    `psus` has the state of each power supply, `ok` or what is wrong with it; `fans` the speed of each fan in rpm (of
+    SONiC, in per cent).
     """
 
     guid: str
@@ -156,3 +178,121 @@ class PkeyTable:
     def pkeys(self) -> frozenset[int]:
         """The P_Keys of the table. An entry with no bit but the membership bit is empty."""
         return frozenset(key for key in self.entries if key % FULL_MEMBER_BIT)
+
+
+def parse_sonic(text: str, split: int = 0) -> tuple[list[PortFacts], list[SwitchFacts], list[str]]:
+    """Return the ports, the switches, and what cannot be read, of switches that run SONiC. Never raises.
+
+    ```
+    file = as in `readers/lldp.py`; JSON of { host: [ document or text ] }
+    part = `sonic-db-dump -n DATABASE -y` of CONFIG_DB, COUNTERS_DB and STATE_DB,
+           `grep . /sys/class/net/*/carrier_down_count`, `cat /etc/sonic/sonic_version.yml`
+    ```
+
+    CONFIG_DB tells which switch it is, and how its ports are numbered: as in a design that splits cages in `split`, if
+    that is known. What a switch does not tell is left out.
+    Sources: sonic-py-swsssdk, `sonic-db-dump`; sonic-swss-common, schema.h; sonic-platform-daemons (xcvrd, psud,
+    thermalctld); Linux, Documentation/ABI/testing/sysfs-class-net.
+    """
+    ports: list[PortFacts] = []
+    switches: list[SwitchFacts] = []
+    problems: list[str] = []
+    for host, part in split_hosts(text, lambda part: isinstance(part, str | list)):
+        try:
+            tables, lines = _read_tables(part)
+            _read_sonic_switch(tables, lines, split, ports, switches)
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            problems.append(f"{host or 'the text'}: cannot be read: {str(error)[:120]}")
+    return ports, switches, problems
+
+
+Tables = Mapping[str, Mapping[str, str]]
+"""The rows of all databases by their key, `TRANSCEIVER_INFO|Ethernet0`."""
+
+
+def _read_tables(part: Any) -> tuple[dict[str, Mapping[str, str]], str]:
+    """Return the rows, and the lines that are no JSON."""
+    tables: dict[str, Mapping[str, str]] = {}
+    lines = ""
+    for piece in part if isinstance(part, list) else [part]:
+        rest = piece if isinstance(piece, str) else json.dumps(piece)
+        while start := re.search(r"(?m)^[ \t]*{", rest):
+            document, end = json.JSONDecoder().raw_decode(rest, start.end() - 1)
+            tables |= {key: row["value"] for key, row in document.items() if isinstance(row.get("value"), dict)}
+            lines, rest = lines + rest[: start.start()], rest[end:]
+        lines += f"{rest}\n"
+    return tables, lines
+
+
+def _read_sonic_switch(
+    tables: Tables, lines: str, split: int, ports: list[PortFacts], switches: list[SwitchFacts]
+) -> None:
+    mac = read_mac_text(tables.get("DEVICE_METADATA|localhost", {}).get("mac", ""))
+    if not mac:
+        raise ValueError("it does not tell its MAC: dump CONFIG_DB too")
+    guid = f"0x0000{mac}"
+    aliases = {name: row.get("alias", "") for name, row in _rows(tables, "PORT|")}
+    numbers = InterfaceNumbers((*aliases, *aliases.values()), aliases.items())
+    downs = {name: int(count) for name, count in DOWNS_FILE.findall(lines)}
+    ids = tables.get("COUNTERS_PORT_NAME_MAP", {})
+    for name in aliases:
+        cage, part = divmod(numbers.find(name) - 1, numbers.split or 1)
+        if cage < 0 or (split and part >= split):
+            continue  # for management, or a part of a cage that the design does not split
+        row = tables.get(f"COUNTERS:{ids.get(name, '')}", {})
+        sums = {ours: _add_up(row, theirs) for ours, theirs in SAI_COUNTERS.items()} | {
+            counters.DOWNED: downs.get(name)
+        }
+        counts = {counter: count for counter, count in sums.items() if count is not None}
+        bins = tuple(int(row[at]) for at in FEC_BINS) if row.keys() >= set(FEC_BINS) else ()
+        port = PortId(guid, cage * (split or numbers.split or 1) + part + 1)
+        ports.append(PortFacts(port, counters=counts, fec_bins=bins, module=_read_module(tables, name)))
+    build = BUILD.search(lines)
+    heat = [_number(row.get("temperature")) for name, row in _rows(tables, "TEMPERATURE_INFO|") if "ASIC" in name]
+    psus = {name: _judge_part(row) for name, row in _rows(tables, "PSU_INFO|")}
+    turning = [
+        (name, _number(row.get("speed")) if _judge_part(row) == "ok" else 0.0)
+        for name, row in _rows(tables, "FAN_INFO|")
+    ]
+    fans = {name: speed for name, speed in turning if speed is not None}
+    hottest = max((degrees for degrees in heat if degrees is not None), default=None)
+    switches.append(SwitchFacts(guid, build[1] if build else "", hottest, psus, fans))
+
+
+def _rows(tables: Tables, table: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    return ((key.removeprefix(table), row) for key, row in tables.items() if key.startswith(table))
+
+
+def _add_up(row: Mapping[str, str], names: Iterable[str]) -> int | None:
+    """Return the sum of a port's counters, None where it lacks one."""
+    texts = [row.get(f"SAI_PORT_STAT_{name}") for name in names]
+    return None if None in texts else sum(int(text) for text in texts if text is not None)
+
+
+def _read_module(tables: Tables, name: str) -> dict[str, Any]:
+    made, sensors = (tables.get(f"TRANSCEIVER_{table}|{name}", {}) for table in ("INFO", "DOM_SENSOR"))
+    words = {
+        "vendor": made.get("manufacturer", made.get("manufacturename", "")),
+        "part": made.get("model", made.get("modelname", "")),
+        "serial": made.get("serial", made.get("serialnum", "")),
+    }
+    lanes = {
+        ours: tuple(number for lane in range(1, 9) if (number := _number(sensors.get(theirs.format(lane)))) is not None)
+        for ours, theirs in LANES.items()
+    }
+    module: dict[str, Any] = {key: value for key, value in {**words, **lanes}.items() if value}
+    degrees, volts = _number(sensors.get("temperature")), _number(sensors.get("voltage"))
+    module |= {} if degrees is None else {"temperature_c": degrees}
+    return module | ({} if volts is None else {"voltage_mv": volts * 1000})
+
+
+def _number(text: str | None) -> float | None:
+    """Return a number, None for none and for `N/A`."""
+    match = re.match(r"-?(?:\d+(?:\.\d+)?|inf)", text or "")
+    return float(match[0]) if match else None
+
+
+def _judge_part(row: Mapping[str, str]) -> str:
+    """Return the state of a power supply or fan: daemons write `true`, and older ones `True`."""
+    has, works = (row.get(name, "").lower() == "true" for name in ("presence", "status"))
+    return "ok" if has and works else "failed" if has else "not present"

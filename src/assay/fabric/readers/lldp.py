@@ -27,7 +27,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -101,7 +101,7 @@ def parse(text: str, stderr: str = "") -> LldpDiscovery:
     problems = find_stderr_problems(stderr)
     problems += [f"stderr: {line}" for line in stderr.splitlines() if REFUSED.search(line) and line not in problems]
     reports: dict[str, HostReport] = defaultdict(HostReport)
-    for host, part in _split_hosts(text):
+    for host, part in split_hosts(text, _is_part):
         try:
             _read_part(host, part, reports)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
@@ -111,14 +111,16 @@ def parse(text: str, stderr: str = "") -> LldpDiscovery:
     return _Fabric(reports, problems).to_discovery()
 
 
-def _split_hosts(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield each host with its text or document; "" for what names no host."""
+def split_hosts(text: str, is_part: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
+    """Yield each host with its text or document; "" for what names no host. A part is what belongs to one host."""
     if ("\n----" in text or text.startswith("----")) and (headed := HEADED.split(text)[1:]):
         yield from zip(headed[::2], headed[1::2], strict=True)
         return
     if text.lstrip().startswith(("{", "[")):
-        documents = from_json(text) if text.rstrip().endswith(("}", "]")) else None
-        if isinstance(documents, dict) and documents and all(map(_is_part, documents.values())):
+        documents = None
+        with suppress(ValueError):  # several documents
+            documents = from_json(text) if text.rstrip().endswith(("}", "]")) else None
+        if isinstance(documents, dict) and documents and all(map(is_part, documents.values())):
             yield from ((_shorten(host), part) for host, part in documents.items())
         else:
             yield "", text
@@ -218,7 +220,7 @@ def _read_chassis(part: Any) -> tuple[str, str]:
     name = _text(chassis.get("name", ""))
     if "id" not in chassis and chassis:
         name, chassis = next(iter(chassis.items()))
-    return _shorten(name), _read_mac(_text(chassis.get("id", "")))
+    return _shorten(name), read_mac_text(_text(chassis.get("id", "")))
 
 
 def _read_own_chassis(host: str, document: dict[str, Any], reports: dict[str, HostReport]) -> None:
@@ -230,11 +232,11 @@ def _read_openconfig(host: str, document: dict[str, Any], reports: dict[str, Hos
     plain = _without_modules(document)["lldp"]
     own = plain.get("config", {}) | plain.get("state", {})
     report = reports[host or _shorten(own.get("system-name", ""))]
-    report.chassis = _read_mac(own.get("chassis-id", "")) or report.chassis
+    report.chassis = read_mac_text(own.get("chassis-id", "")) or report.chassis
     for port in plain.get("interfaces", {}).get("interface", []):
         for entry in port.get("neighbors", {}).get("neighbor", []):
             state = entry | entry.get("state", {})
-            name, chassis = _shorten(state.get("system-name", "")), _read_mac(state.get("chassis-id", ""))
+            name, chassis = _shorten(state.get("system-name", "")), read_mac_text(state.get("chassis-id", ""))
             far = Neighbour(port["name"], name, chassis, state.get("port-id", ""), state.get("port-description", ""))
             report.neighbours.append(far)
 
@@ -253,7 +255,7 @@ def _read_nvue(host: str, document: dict[str, Any], reports: dict[str, HostRepor
             report.rates[port] = rate
         for part in entry.get("lldp", {}).get("neighbor", {}).values():
             chassis, far = part.get("chassis", {}), part.get("port", {})
-            name, mac = _shorten(chassis.get("system-name", "")), _read_mac(chassis.get("chassis-id", ""))
+            name, mac = _shorten(chassis.get("system-name", "")), read_mac_text(chassis.get("chassis-id", ""))
             rate = _read_mau(str(far.get("pmd-autoneg", {}).get("mau-oper-type", "")))
             far_port, far_text = str(far.get("name", "")), str(far.get("description", ""))
             report.neighbours.append(Neighbour(port, name, mac, far_port, far_text, rate))
@@ -302,7 +304,7 @@ def _read_mau(text: str) -> str:
 
 
 @lru_cache(1 << 17)
-def _read_mac(text: str) -> str:
+def read_mac_text(text: str) -> str:
     """Return the 12 hex digits of a MAC, "" for another text."""
     return re.sub("[:-]", "", text).lower() if MAC.fullmatch(text) else ""
 
@@ -328,7 +330,7 @@ class _Fabric:
         for entry in self.known:
             if entry.name and entry.chassis:
                 self.chassis_of[entry.name].add(entry.chassis)
-            if (mac := _read_mac(entry.far_port)) and entry.name:
+            if (mac := read_mac_text(entry.far_port)) and entry.name:
                 self.mac_of[entry.name, entry.far_text] = mac
         for host, report in reports.items():
             if report.chassis:
@@ -381,8 +383,8 @@ class _Fabric:
             if far_number:
                 far = self._add_switch(entry.name or entry.chassis, entry.chassis, far_number)
             else:
-                mac = _read_mac(entry.far_port) or self.mac_of.get((entry.name, entry.far_port), "")
-                port = entry.far_text if _read_mac(entry.far_port) else entry.far_port
+                mac = read_mac_text(entry.far_port) or self.mac_of.get((entry.name, entry.far_port), "")
+                port = entry.far_text if read_mac_text(entry.far_port) else entry.far_port
                 far, far_number = self._add_adapter(entry.name, port, mac), 1
             rate = self._find_rate(host, entry, far_port)
             self.ends[digits, number] = far, far_number, rate

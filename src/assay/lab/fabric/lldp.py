@@ -27,7 +27,7 @@ def format_lldp(now: LabCabling, ends: Mapping[PortId, tuple[PortId, str]], inte
     speeds: dict[str, list[str]] = {}
     for here, (far, rate) in sorted(ends.items()):
         if now.devices[here.guid].kind == "switch":
-            name = _name_port(now, here)
+            name, _ = name_port(now, here)
             entry = {"via": "LLDP", "chassis": _chassis(now.devices[far.guid]), "port": _port(now, far, interfaces)}
             neighbours.setdefault(here.guid, []).append({name: entry})
             speed = parse_rate(rate)
@@ -41,9 +41,11 @@ def format_lldp(now: LabCabling, ends: Mapping[PortId, tuple[PortId, str]], inte
     return f"{json.dumps(reports, indent=1)}\n"
 
 
-def _name_port(now: LabCabling, port: PortId) -> str:
-    cage, part = divmod(port.number - 1, now.splits.get(port.guid, 1))
-    return f"swp{cage + 1}s{part}" if port.guid in now.splits else f"swp{cage + 1}"
+def name_port(now: LabCabling, port: PortId) -> tuple[str, str]:
+    """Return the name and the alias of a switch's port in SONiC, which counts eight lanes a cage."""
+    split = now.splits.get(port.guid, 1)
+    cage, part = divmod(port.number - 1, split)
+    return f"Ethernet{8 * cage + 8 // split * part}", f"etp{cage + 1}{'abcdefgh'[part] if split > 1 else ''}"
 
 
 def _chassis(device: DiscoveredDevice) -> dict[str, Any]:
@@ -52,8 +54,8 @@ def _chassis(device: DiscoveredDevice) -> dict[str, Any]:
 
 def _port(now: LabCabling, far: PortId, interfaces: Mapping[str, str]) -> dict[str, Any]:
     if now.devices[far.guid].kind == "switch":
-        name = _name_port(now, far)
-        return {"id": {"type": "ifname", "value": name}, "descr": name}
+        name, alias = name_port(now, far)
+        return {"id": {"type": "local", "value": alias}, "descr": name}
     return {"id": {"type": "mac", "value": format_mac(far.guid)}, "descr": interfaces.get(far.guid, "")}
 
 

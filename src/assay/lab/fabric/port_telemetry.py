@@ -1,6 +1,7 @@
-"""`python -m assay.lab.fabric.port_telemetry LABDIR errors|subnet|telemetry [NODE]` prints readings of a node's fabric.
+"""`python -m assay.lab.fabric.port_telemetry LABDIR TOOL [NODE]` prints readings of a node's fabric.
 
-`errors` has the form of ibqueryerrors, `subnet` of sminfo, `telemetry` of assay.fabric.health.stored_scan.
+The tool `errors` has the form of ibqueryerrors, `subnet` of sminfo, `telemetry` of assay.fabric.health.stored_scan;
+on Ethernet, `databases` has that of SONiC's databases.
 Counters of adapters come from the nodes' states; `port_facts.json` overrides single ports. Transceiver values differ
 from port to port, as real ones do, but are the same in every run.
 """
@@ -15,9 +16,12 @@ from typing import Any
 from zlib import crc32
 
 from assay.fabric.discovery import DiscoveredCable
+from assay.fabric.health.counters import DOWNED
+from assay.fabric.health.switch_facts import FEC_BINS, LANES, SAI_COUNTERS
 from assay.lab.fabric.cabling import find_links, load_cabling
+from assay.lab.fabric.lldp import name_port
 from assay.lab.world import LabWorld
-from assay.model.specs.fabric.cable import PortId
+from assay.model.specs.fabric.cable import PortId, format_mac
 
 MASTER = "sminfo: sm lid 1 sm guid 0x{guid}, activity count 4711 priority 14 state 3 SMINFO_MASTER\n"
 TRANSCEIVER_MODELS = (
@@ -97,6 +101,58 @@ def _port_facts(port: PortId, cable: DiscoveredCable, planted: Mapping[str, Any]
     return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | overrides} | kept | bins
 
 
+def format_databases(world: LabWorld, node: str = "") -> str:
+    """Return what switches that run SONiC dump of their databases, with the kernel's own counts of lost links."""
+    now, planted, counted = load_cabling(world, node), _load_planted_facts(world), _node_counters(world)
+    dumps: dict[str, dict[str, Any]] = {}
+    downs: dict[str, str] = {}
+    for cable in find_links(world, now):
+        for here, far in ((cable.a, cable.b), (cable.b, cable.a)):
+            if now.devices[here.guid].kind == "switch":
+                facts = planted.get(f"{here.guid}/{here.number}", {})
+                counts = facts.get("counters", {})
+                lost = counts.get(DOWNED, 0) + counted.get(f"{far.guid}/{far.number}", {}).get(DOWNED, 0)
+                (name, alias), switch = name_port(now, here), now.devices[here.guid].name
+                identity = f"oid:0x{crc32(here.guid.encode()):x}{here.number:03x}"
+                dump = dumps.setdefault(switch, {"COUNTERS_PORT_NAME_MAP": {}, **_dump_switch(here.guid)})
+                dump["COUNTERS_PORT_NAME_MAP"][name] = identity
+                dump[f"PORT|{name}"] = {"alias": alias, "admin_status": "up"}
+                dump |= _dump_port(name, identity, counts, _port_facts(here, cable, facts))
+                downs[switch] = f"{downs.get(switch, '')}/sys/class/net/{name}/carrier_down_count:{lost}\n"
+    rows = {name: {key: {"type": "hash", "value": row} for key, row in dump.items()} for name, dump in dumps.items()}
+    build = "build_version: 'SONiC.202411'\n"
+    return f"{json.dumps({name: [downs[name] + build, row] for name, row in rows.items()})}\n"
+
+
+def _dump_port(name: str, identity: str, counts: Mapping[str, int], facts: Mapping[str, Any]) -> dict[str, Any]:
+    module, bins = facts["module"], facts["fec_bins"]
+    stats = {f"SAI_PORT_STAT_{theirs[0]}": str(counts.get(ours, 0)) for ours, theirs in SAI_COUNTERS.items()}
+    others = {f"SAI_PORT_STAT_{other}": "0" for theirs in SAI_COUNTERS.values() for other in theirs[1:]}
+    symbols = {stat: str(bins[number] if number < len(bins) else 0) for number, stat in enumerate(FEC_BINS)}
+    lanes = {
+        theirs.format(lane): str(number)
+        for ours, theirs in LANES.items()
+        for lane, number in enumerate(module[ours], 1)
+    }
+    made = {"manufacturer": module["vendor"], "model": module["part"], "serial": module["serial"]}
+    return {
+        f"COUNTERS:{identity}": stats | others | symbols,
+        f"TRANSCEIVER_INFO|{name}": made,
+        f"TRANSCEIVER_DOM_SENSOR|{name}": {"temperature": str(module["temperature_c"]), "voltage": "3.3", **lanes},
+    }
+
+
+def _dump_switch(guid: str) -> dict[str, Any]:
+    facts = _switch(guid)
+    well = {"presence": "true", "status": "true"}
+    return {
+        "DEVICE_METADATA|localhost": {"mac": format_mac(guid)},
+        "TEMPERATURE_INFO|ASIC": {"temperature": str(facts["temperature_c"])},
+        **{f"PSU_INFO|PSU {number}": well for number in facts["psus"]},
+        **{f"FAN_INFO|fan{number}": {**well, "speed": "60"} for number in facts["fans"]},
+    }
+
+
 def _switch(guid: str) -> dict[str, Any]:
     chance = crc32(guid.encode())
     fans = {str(number): 8000.0 + chance % 500 for number in range(1, 8)}
@@ -120,15 +176,17 @@ def _load_planted_facts(world: LabWorld) -> dict[str, dict[str, Any]]:
 
 
 TOOL_OUTPUTS = {"errors": format_ibqueryerrors, "subnet": format_sminfo, "telemetry": port_telemetry}
+ETHERNET_OUTPUTS = {"databases": format_databases}
+EVERY_OUTPUT = TOOL_OUTPUTS | ETHERNET_OUTPUTS
 
 
 def main(arguments: list[str]) -> int:
     """Print the output of one tool. Return 1 if ports have errors, as ibqueryerrors does; 2 on misuse."""
-    if len(arguments) not in (2, 3) or arguments[1] not in TOOL_OUTPUTS:
-        usage = f"usage: python -m assay.lab.fabric.port_telemetry LABDIR {'|'.join(TOOL_OUTPUTS)} [NODE]"
+    if len(arguments) not in (2, 3) or arguments[1] not in EVERY_OUTPUT:
+        usage = f"usage: python -m assay.lab.fabric.port_telemetry LABDIR {'|'.join(EVERY_OUTPUT)} [NODE]"
         print(usage, file=sys.stderr)  # noqa: T201
         return 2
-    text = TOOL_OUTPUTS[arguments[1]](LabWorld(Path(arguments[0])), *arguments[2:])
+    text = EVERY_OUTPUT[arguments[1]](LabWorld(Path(arguments[0])), *arguments[2:])
     sys.stdout.write(text)
     return int(text.startswith("Errors for"))
 

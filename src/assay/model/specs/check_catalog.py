@@ -64,6 +64,7 @@ class CheckDeclaration(StrictModel):
     - `needs`: what a node must have for the check to be due there: fields of its spec such as `fans`, the vendor of its
       GPUs (`nvidia`, `amd`), the kind of its adapters (`infiniband`, `roce`), `nvlink` (the spec has the limit
       `nvlink_links`), `bmc` or `fabric` (the inventory names one). Its subject and its `parts` need theirs anyway.
+      Of a fabric with its switches and rails, the design's rate tells the kind (`infiniband`, or `roce` with `400G`).
       Elsewhere it is no check: nothing waits for it.
 
     `phases`: the phases that run it. `active`: it loads the hardware. `fault`: the fault class of its failure. `stage`:

@@ -13,6 +13,7 @@ from typing import Literal
 from assay.fabric.scan import format_fabric_subject
 from assay.fabric.weekly.week_evidence import format_week_subject
 from assay.model.fleet import Fleet
+from assay.model.outcome import read_whole
 from assay.validate.judging.evidence_cache import EvidenceCache, ReadingUnavailable
 from assay.validate.runs.command_line import NamedSubject
 from assay.validate.runs.subjects import list_declared_checks, list_lacking
@@ -48,9 +49,9 @@ class DueChecks:
     def select_fitting(self, check: str, subjects: list[NamedSubject]) -> list[NamedSubject]:
         """Return the subjects that have what a check needs."""
         lacking = list_lacking(self._fleet, self._declared[check]) if check in self._declared else {}
-        due = [each for each in subjects if (each.node or each.id) not in lacking]
-        self.not_due.update(f"no {lacking[key]}" for each in subjects if (key := each.node or each.id) in lacking)
-        return due
+        owners = [each.node or read_whole(each.id) for each in subjects]
+        self.not_due.update(f"no {lacking[owner]}" for owner in owners if owner in lacking)
+        return [each for each, owner in zip(subjects, owners, strict=True) if owner not in lacking]
 
     def select(self, fixtures: Collection[str], subjects: list[NamedSubject], *, active: bool) -> list[NamedSubject]:
         """Return the subjects on which a check with these fixtures is due. `active`: it judges a load."""

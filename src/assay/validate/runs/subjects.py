@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.outcome import CheckSubject
+from assay.model.outcome import CheckSubject, read_whole
 from assay.model.specs.check_catalog import CheckDeclaration
 
 T = TypeVar("T")
@@ -56,8 +56,8 @@ class NodeSelection:
 
     def due_subjects(self, check: CheckDeclaration) -> list[tuple[CheckSubject, str]]:
         """Return the subjects on which a check is due, as `subjects` does."""
-        lacking = list_lacking(self.fleet, check)
-        return [(each, node) for each, node in self.subjects(check.subject) if (node or str(each)) not in lacking]
+        lacking, every = list_lacking(self.fleet, check), self.subjects(check.subject)
+        return [(each, node) for each, node in every if (node or read_whole(str(each))) not in lacking]
 
     def own_nodes(self) -> Sequence[str]:
         """Return the nodes of this shard: whole racks where there are enough, since they share a rack's evidence."""
@@ -105,11 +105,21 @@ def list_node_subjects(fleet: Fleet, node: str, kind: str) -> list[CheckSubject]
 
 
 def list_lacking(fleet: Fleet, check: CheckDeclaration) -> dict[str, str]:
-    """Return what nodes lack for a check, by name, and what racks lack in which such nodes are, by id."""
+    """Return what lacks what for a check: nodes by name; racks in which such nodes are, and fabrics, by id.
+
+    A fabric has its kind, whatever its nodes have.
+    """
     kinds = [(part, names) for parts, names in fleet.nodes_by_parts.items() if (part := check.find_lacking(parts))]
     lacking = {name: part for part, names in kinds for name in names}
     places = ((fleet.nodes[name], part) for name, part in lacking.items())
-    return lacking | {f"{node.pool}/rack-{node.rack}": part for node, part in places}
+    fabrics = {
+        f"fabric/{name}": check.find_lacking({"fabric", design.kind_of_links}) for name, design in fleet.designs.items()
+    }
+    return (
+        lacking
+        | {f"{node.pool}/rack-{node.rack}": part for node, part in places}
+        | {name: part for name, part in fabrics.items() if part}
+    )
 
 
 def _rack_of(node: Node) -> RackInPool:

@@ -142,6 +142,11 @@ RATE_PATTERN = (
 )
 
 
+def is_ethernet_rate(rate: str) -> bool:
+    """Return whether a rate is Ethernet's, `400G`."""
+    return rate.endswith("G")
+
+
 def rate_to_gbps(rate: str) -> float:
     """Return the Gb/s of a rate."""
     width, _, speed = rate.partition("x")

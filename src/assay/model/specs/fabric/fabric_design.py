@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.fabric.adapters import AdapterPort, RailPort, find_adapter_port_conflicts, list_rail_ports
+from assay.model.specs.fabric.cable import is_ethernet_rate
 from assay.model.specs.fabric.design_parts import (
     MAX_DESIGN_NODES,
     CableOverride,
@@ -250,6 +251,16 @@ class FabricDesign(SpecDocument):
     nvlink: NvlinkDomain | None = None
     discover: list[str] = Field(default=[])
     facts: dict[str, list[str]] = Field(default={})
+
+    @property
+    def kind_of_links(self) -> Literal["infiniband", "roce"]:
+        """What its cables carry: with rates of Ethernet (`400G`), RoCE."""
+        return "roce" if is_ethernet_rate(self.rate) else "infiniband"
+
+    @property
+    def split(self) -> int:
+        """In how many ports each cage of its switches is split."""
+        return self.switch.split if self.switch else 1
 
     def node_names(self) -> list[str]:
         """Return the names of all nodes, with ranges expanded, without gaps."""
