@@ -90,6 +90,19 @@ def _operate(place: int, sign: str, left: Any, right: Any) -> Any:
 HELPERS = {"__walk__": _walk, "__go_through__": _go_through, "__search__": _search, "__operate__": _operate}
 
 
+def _list_leaves(node_type: type[ast.AST]) -> Iterator[type[ast.AST]]:
+    yield node_type
+    for below in node_type.__subclasses__():
+        yield from _list_leaves(below)
+
+
+LEAVES = {ast.Name, ast.Constant, ast.alias}
+LEAVES |= {
+    leaf for kind in (ast.expr_context, ast.operator, ast.cmpop, ast.unaryop, ast.boolop) for leaf in _list_leaves(kind)
+}
+"""Nodes that hold nothing to count: most of a tree."""
+
+
 class _Counting(ast.NodeTransformer):
     """Puts the counters into a module. Annotations stay as they are: pydantic reads them."""
 
@@ -99,7 +112,23 @@ class _Counting(ast.NodeTransformer):
     def _call(self, helper: str, at: ast.expr, *values: ast.expr) -> ast.expr:
         place = _add_place(f"{self._file}:{at.lineno} {helper.strip('_')} {next(self._number)}")
         call = ast.Call(ast.Name(helper, ast.Load()), [ast.Constant(place), *values], [])
-        return ast.copy_location(call, at)
+        for made in (call, call.func, *call.args):
+            if not hasattr(made, "lineno"):
+                ast.copy_location(made, at)
+        return call
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Visit what is below a node and may be counted; each visit returns one node."""
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if type(value) is list:
+                value[:] = [self._visit_below(each) for each in value]
+            elif isinstance(value, ast.AST) and type(value) not in LEAVES:
+                setattr(node, field, self.visit(value))
+        return node
+
+    def _visit_below(self, node: Any) -> Any:
+        return self.visit(node) if isinstance(node, ast.AST) and type(node) not in LEAVES else node
 
     def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)
@@ -183,7 +212,7 @@ class _Counting(ast.NodeTransformer):
 
 def compile_counted(source: str | bytes, file: str, name: str) -> CodeType:
     """Return the code of a module with counters; its lines are counted under `name`."""
-    tree = ast.fix_missing_locations(_Counting(name).visit(ast.parse(source, file)))
+    tree = _Counting(name).visit(ast.parse(source, file))
     code: CodeType = compile(tree, file, "exec", dont_inherit=True)
     return code
 
