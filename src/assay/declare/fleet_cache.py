@@ -239,6 +239,9 @@ class LazyMapping(Mapping[str, V], Generic[V]):
             self._values[key] = self._decode(self._sources[key])
         return self._values[key]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._sources
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._sources)
 

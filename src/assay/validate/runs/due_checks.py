@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Literal
 
-from assay.fabric.scan import format_fabric_subject
 from assay.fabric.weekly.week_evidence import format_week_subject
+from assay.model.evidence import FABRIC_EVIDENCE_PREFIX
 from assay.model.fleet import Fleet
 from assay.model.outcome import read_whole
 from assay.validate.judging.evidence_cache import EvidenceCache, ReadingUnavailable
@@ -48,7 +48,7 @@ class DueChecks:
 
     def select_fitting(self, check: str, subjects: list[NamedSubject]) -> list[NamedSubject]:
         """Return the subjects that have what a check needs."""
-        lacking = list_lacking(self._fleet, self._declared[check]) if check in self._declared else {}
+        lacking = list_lacking(self._fleet, self._declared[check]) if subjects and check in self._declared else {}
         owners = [each.node or read_whole(each.id) for each in subjects]
         self.not_due.update(f"no {lacking[owner]}" for owner in owners if owner in lacking)
         return [each for each, owner in zip(subjects, owners, strict=True) if owner not in lacking]
@@ -69,8 +69,7 @@ class DueChecks:
         fabric = self._fleet.nodes[subject.node].settings.fabric if subject.node else subject.subject.name
         if kind == "week":
             return format_week_subject(fabric) if fabric else ""
-        design = self._fleet.designs.get(fabric or "")
-        return format_fabric_subject(design) if design else ""
+        return f"{FABRIC_EVIDENCE_PREFIX}{fabric}" if fabric in self._fleet.designs else ""
 
     def _is_collected(self, kind: EvidenceKind, name: str) -> bool:
         if (kind, name) not in self._collected:

@@ -145,9 +145,11 @@ def _group_by_fabric(nodes: Iterable[Node]) -> dict[str, set[str]]:
 
 def _list_of_fabric(fleet: Fleet, fabric: CheckSubject, kind: str) -> list[CheckSubject]:
     """Return a fabric itself, its designed switches, or its rails. Without a design it has no switches or rails."""
+    if kind == "fabric":
+        return [fabric]
     design = fleet.designs.get(fabric.name)
-    if kind == "fabric" or design is None:
-        return [fabric] if kind == "fabric" else []
+    if design is None:
+        return []
     if kind == "rail":
         return [CheckSubject(fabric.scope, fabric.name, f"rail-{rail}") for rail in range(design.rails)]
     return [CheckSubject(fabric.scope, fabric.name, chip.name) for chip in design.chips()]
