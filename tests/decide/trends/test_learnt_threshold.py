@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from assay.decide.trends.change_warnings import SeriesCount
-from assay.decide.trends.part_findings import NEVER, PartSearch
+from assay.decide.trends.days import DAY_S, list_walked_days, list_weeks
+from assay.decide.trends.fleet_tables import make_intervals
+from assay.decide.trends.measured_days import Parts
+from assay.decide.trends.measurement_tables import TrendFiles, open_tables
+from assay.decide.trends.part_findings import NEVER, DayEvidence, PartFindings, PartSearch
 from assay.decide.trends.trend_answer import TrendAnswer
 from assay.decide.trends.warning_record import ClosedWarning, FailuresSeen, judge_record
 from assay.model.specs.trend_rules import ChangeDetector
+from tests.decide.trends.planted_fleet import START, PlantedFleet
 
 WEEKS = 12
 
@@ -28,9 +36,10 @@ def learn(
 
     `failed`: so many of the first ones failed; `standing`: so many of the first ones are still as high.
     """
-    search = PartSearch(
-        today, [-7 * week for week in range(1, weeks + 1)], ChangeDetector(alarms_per_1000_node_days=budget), False, {}
-    )
+    grid = np.zeros((nodes, 1), np.int16)
+    parts = Parts([("n1", "")] * nodes, np.arange(nodes, dtype=np.int32), np.ones(nodes, bool), grid, grid, nodes)
+    before = [-7 * week for week in range(1, weeks + 1)]
+    search = DayEvidence(parts, today, before, ChangeDetector(alarms_per_1000_node_days=budget), {})
     past, failed_on = np.zeros((weeks, nodes)), np.where(np.arange(nodes) < failed, -20, NEVER)
     past[:1, : len(scores)] = scores
     is_false = search.find_false(failed_on, np.arange(nodes) < standing)
@@ -89,3 +98,37 @@ def test_each_answer_says_how_good_its_past_was_and_whether_the_budget_is_kept(
     assert (
         "4 warnings ended, 3 right (precision 0.75" in because and "75% of the failures were foreseen" in because
     ) == (is_learned and false_rate is not None)
+
+
+def search_as_of(files: TrendFiles, day: int) -> tuple[PartFindings, list[int]]:
+    """Return what is found as of a day since 1970, and the past days that were asked."""
+    as_of = datetime.fromtimestamp((day + 0.5) * DAY_S, UTC)
+    with open_tables(files, as_of) as database:
+        make_intervals(database)
+        weeks = list_weeks(day, int(START.timestamp() // DAY_S))
+        return PartSearch(day, weeks, ChangeDetector(), False, {}).find(database), weeks
+
+
+def test_its_own_past_is_what_it_named_then_by_what_was_known_then(tmp_path: Path) -> None:
+    fleet = PlantedFleet(tmp_path, days=210, limits=(None, None))
+    fleet.courses = {number: lambda day, n=number: 12.0 * (110 + 6 * n <= day < 130 + 6 * n) for number in range(8)}
+    fleet.grow()
+    fleet.write()
+    files, today = TrendFiles(tmp_path / "measurements.parquet"), int(START.timestamp() // DAY_S) + 209
+    now, weeks = search_as_of(files, today)
+    asked = list_walked_days(weeks)
+    assert len(asked) == 7
+    for day in asked[:-2]:
+        then, _ = search_as_of(files, day)
+        named = {(score.node, score.subject) for score in then.scores}
+        assert {walked.part for walked in now.walked if walked.day == day} == named
+    assert {walked.part for walked in now.walked}, "some were named"
+
+
+def test_a_day_knows_no_failure_after_it() -> None:
+    part = ("n1", "gpu0")
+    grid = np.zeros((1, 1), np.int16)
+    parts = Parts([part], np.zeros(1, np.int32), np.ones(1, bool), grid, grid, 1)
+    evidence = DayEvidence(parts, 100, [], ChangeDetector(), {part: [110]})
+    assert evidence.failed_on.tolist() == [NEVER]
+    assert DayEvidence(parts, 110, [], ChangeDetector(), {part: [110]}).failed_on.tolist() == [110]

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.decide.trends.measured_days import Grid
+from assay.decide.trends.measured_days import Grid, Measured
 from assay.decide.trends.measurement_tables import TrendFiles, open_tables
 from assay.decide.trends.part_evidence import is_counter
+from assay.decide.trends.part_findings import PartSearch
 from assay.decide.trends.trend_answer import find_trends
 from assay.model.specs.trend_rules import ChangeDetector
 from tests.decide.trends.planted_fleet import PlantedFleet, name_nodes, node_name
@@ -177,3 +178,16 @@ def test_what_falls_as_often_as_it_rises_is_no_counter(rises: int, falls: int, i
     days, held = np.arange(values.shape[1], dtype=np.int32), np.zeros(values.shape, np.int16)
     told = is_counter(Grid(days, values, held, held), is_limited)
     assert told == (rises >= 10 and falls <= rises / 5 and not (is_limited and falls == 0))
+
+
+def test_parts_that_teach_and_all_others_are_counted_in_one_unit() -> None:
+    days = np.arange(90, dtype=np.int32)
+    steps = np.where(np.arange(30) < 15, 1.0, 50.0)  # those that are not drawn grow in larger steps
+    values = steps[:, None] * np.cumsum(np.ones((30, 90)), axis=1)
+    whole = Grid(days, values, *(np.zeros(values.shape, np.int16) for _ in range(2)))
+    drawn = Grid(days, values[:10], whole.segment[:10], whole.alike[:10])
+    none, is_drawn = np.full(30, np.nan), np.arange(30) < 10
+    measured = Measured("replays", "count", np.arange(30, dtype=np.int32), whole, drawn, is_drawn, none, none)
+    recent, past = PartSearch(89, [], ChangeDetector(counters=["replays"]), False, {})._make_courses(measured)
+    assert recent.is_counter
+    assert recent.scale == past.scale == 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
 RECENT_DAYS, MONTHLY_DAYS = 7, 14
@@ -24,11 +24,19 @@ DAY_S = 86_400
 
 
 def list_weeks(today: int, first_day: int) -> list[int]:
-    """Return the days of past weeks that are judged again, the newest first, as far as the values reach."""
+    """Return the days of past weeks that are judged again, the newest first, as far as the values reach.
+
+    They are those that teach what is named today, and what was named on the walked days.
+    """
     newest = today - LAST_WEEK
     newest -= (newest - WEEKDAY) % 7
-    mondays = (newest - 7 * week for week in range(LOOK_BACK_WEEKS))
+    mondays = (newest - 7 * week for week in range(2 * LOOK_BACK_WEEKS + 1))
     return [day for day in mondays if day - first_day >= OWN_FROM]
+
+
+def list_walked_days(weeks: Sequence[int]) -> Sequence[int]:
+    """Return every second one of the last weeks: on these, the rule is asked as if nothing later were known."""
+    return weeks[: LOOK_BACK_WEEKS + 1 : 2]
 
 
 def list_compared_days(day: int) -> list[int]:

@@ -80,6 +80,16 @@ class Parts:
     alike: NDArray[np.int16]
     nodes: int
 
+    def take_drawn(self) -> Parts:
+        """Return the drawn parts alone."""
+        names = [name for name, is_drawn in zip(self.names, self.drawn, strict=True) if is_drawn]
+        grids = self.segment[self.drawn], self.alike[self.drawn]
+        return Parts(names, self.node_of[self.drawn], self.drawn[self.drawn], *grids, self.nodes)
+
+    def count_drawn_nodes(self) -> int:
+        """Return of how many nodes the drawn parts are."""
+        return len(np.unique(self.node_of[self.drawn]))
+
 
 @dataclass(frozen=True, slots=True)
 class Grid:
@@ -121,6 +131,13 @@ class Measured:
     is_drawn: NDArray[np.bool_]
     at_least: Floats
     at_most: Floats
+
+    def take_drawn(self, number: NDArray[np.int64]) -> Measured:
+        """Return the drawn parts alone, by their `number` among the drawn."""
+        drawn = self.is_drawn
+        limits = self.at_least[drawn], self.at_most[drawn]
+        rows = number[self.rows[drawn]].astype(np.int32)
+        return Measured(self.name, self.unit, rows, self.past, self.past, drawn[drawn], *limits)
 
 
 @contextmanager

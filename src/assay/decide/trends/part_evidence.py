@@ -177,14 +177,14 @@ class Course:
         return {name: np.where(is_known, values, np.nan) for name, values in scores.items()}
 
 
-def make_course(name: str, grid: Grid, is_first: NDArray[np.bool_], counts: bool) -> Course:
-    """Return the course of a measurement, which may be a counter."""
+def make_course(name: str, grid: Grid, is_first: NDArray[np.bool_], counts: bool, scale: float = 0.0) -> Course:
+    """Return the course of a measurement, which may be a counter. `scale`: its usual growth in a day, if known."""
     if not counts:
         least_spread = LEAST_LOSS if name == LOST_READINGS else 0.0
         return Course(grid, subtract_peers(grid, is_first), is_counter=False, least_spread=least_spread)
     growth = measure_growth(grid)
     rises = growth[growth > 0]
-    scale = float(np.median(rises)) if len(rises) else 1.0
+    scale = scale or (float(np.median(rises)) if len(rises) else 1.0)
     return Course(grid, growth / scale, is_counter=True, scale=scale)
 
 

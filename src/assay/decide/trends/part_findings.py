@@ -22,18 +22,21 @@ from assay.decide.trends.days import (
     LEAST_RECENT,
     LONG_FROM,
     LONG_TO,
+    LOOK_BACK_WEEKS,
     MONTHLY_DAYS,
     OWN_FROM,
     OWN_TO,
     RATE_DAYS,
     RECENT_DAYS,
+    list_walked_days,
 )
 from assay.decide.trends.fleet_tables import SHARED_TRAITS
-from assay.decide.trends.measured_days import Floats, Measured, Parts, read_measured
+from assay.decide.trends.measured_days import Floats, Grid, Measured, Parts, read_measured
 from assay.decide.trends.part_evidence import (
     GAUGES,
     Course,
     Evidence,
+    Scores,
     find_evidence,
     find_middle,
     is_counter,
@@ -69,7 +72,8 @@ class PartFindings(NamedTuple):
     """What gets worse, the worst first, and what is known of the past.
 
     `members`: how many judged series of a measurement have each value of a trait, by measurement and trait. `past`:
-    what would have been named in past weeks. `beyond`: the days beyond its limit of each series of a drawn part.
+    what today's threshold names in past weeks. `walked`: what was named on past days, by what was known then. `beyond`:
+    the days beyond its limit of each series of a drawn part.
     """
 
     scores: list[ChangeScore]
@@ -78,19 +82,18 @@ class PartFindings(NamedTuple):
     is_learned: bool
     members: Mapping[tuple[str, int], Counter[str]]
     past: list[PastWarning]
+    walked: list[PastWarning]
     beyond: Mapping[Part, list[list[int]]]
     drawn: frozenset[Part]
     drawn_nodes: int
 
 
 class _Candidate(NamedTuple):
-    """A series with some evidence as of a day. `days_later`: with values within the horizon."""
+    """A series with some evidence as of a day."""
 
     place: int
     day: int
     score: ChangeScore
-    days_later: int = 0
-    ends: int | None = None
 
 
 def add_evidence(sums: Floats, rows: NDArray[np.int32], strength: Floats, adds: float) -> None:
@@ -102,8 +105,105 @@ def add_evidence(sums: Floats, rows: NDArray[np.int32], strength: Floats, adds: 
 
 
 @dataclass(slots=True)
+class DayEvidence:
+    """The evidence of parts as of a day, and as of the weeks before, which teach its threshold. `failed`: up to it."""
+
+    parts: Parts
+    today: int
+    weeks: Sequence[int]
+    settings: ChangeDetector
+    failed: Mapping[Part, Sequence[int]]
+    sums: Floats = field(init=False)
+    logs: Floats = field(init=False)
+    counters: NDArray[np.int64] = field(init=False)
+    failed_on: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without any evidence."""
+        size = len(self.parts.names)
+        known = {part: [day for day in days if day <= self.today] for part, days in self.failed.items()}
+        self.failed = known
+        self.failed_on = np.array([min(known.get(part, ()), default=NEVER) for part in self.parts.names], int)
+        self.sums = np.zeros((1 + len(self.weeks), 3, size))  # of today, and of each past week
+        self.logs, self.counters = np.zeros((len(SUMMED), 1 + len(self.weeks), size)), np.zeros(size, int)
+
+    @property
+    def is_over(self) -> NDArray[np.bool_]:
+        """Which weeks are so long ago that what was named then has failed, or was wrong."""
+        is_over: NDArray[np.bool_] = np.array(self.weeks, int) + HORIZON_DAYS <= self.today
+        return is_over
+
+    def add(self, measured: Measured, is_counter: bool, known: Mapping[int, Scores]) -> Evidence:
+        """Add what a measurement says, by what is `known` of each day, and return it."""
+        scores = [known[day] for day in (self.today, *self.weeks)]
+        side = np.isnan(measured.at_least).astype(int) - np.isnan(measured.at_most)
+        side = np.ones_like(side) if is_counter else side
+        drawn = measured.rows[measured.is_drawn]
+
+        def orient(scores: Floats, is_past: bool) -> Floats:
+            towards = side[measured.is_drawn] if is_past else side
+            return np.where(towards == 0, np.abs(scores), scores * towards)
+
+        evidence = find_evidence(
+            scores[0], scores[1:], orient, self.failed_on[drawn] == NEVER, measured.is_drawn, self.is_over
+        )
+        self.counters[measured.rows] += is_counter
+        for day, strength in enumerate((evidence.today, *evidence.past)):
+            rows = drawn if day else measured.rows
+            add_evidence(self.sums[day], rows, strength, ADDS[is_counter])
+            if is_counter:
+                self.logs[:, day, rows] += [np.nan_to_num(scores[day][name]) for name in SUMMED]
+        return evidence
+
+    def judge(self, crossed_on: NDArray[np.int64], racks: Sequence[str]) -> tuple[Floats, float, bool]:
+        """Return the evidence of each part on each of the days, today's threshold, and whether history told it.
+
+        `crossed_on`: when each part first crossed a limit.
+        """
+        total, drawn = self.sums[:, 1] + self.sums[:, 2], self.parts.drawn
+        if len(self.weeks) >= LEAST_WEEKS:
+            summed = np.where(self.counters >= LEAST_SUMMED, self.logs, 0.0)
+            total += sum(rank_scores(of_all, drawn & (self.failed_on == NEVER)) for of_all in summed)
+        for day, values in zip((self.today, *self.weeks), total, strict=True):  # what has just failed is known
+            just = [any(day - RECENT_DAYS < at <= day for at in self.failed.get(part, ())) for part in self.parts.names]
+            values[just] = 0.0
+        crossed = np.where(crossed_on <= self.today, crossed_on, NEVER)
+        is_false = self.find_false(np.minimum(self.failed_on, crossed), total[0] >= LEAST_THRESHOLD)
+        return total, *self._learn(total[1:] * is_false * drawn, racks, self.parts.count_drawn_nodes())
+
+    def find_false(self, failed_on: NDArray[np.int64], is_high: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return, week by week, whose evidence was false: nothing followed in time; before its end, it is low again."""
+        weeks = np.array(self.weeks, int).reshape(-1, 1)
+        is_refuted = self.is_over[:, None] | ((failed_on == NEVER) & ~is_high)
+        is_false: NDArray[np.bool_] = (failed_on > weeks + HORIZON_DAYS) & is_refuted
+        return is_false
+
+    def _learn(self, past: Floats, racks: Sequence[str], nodes: int) -> tuple[float, bool]:
+        """Return the evidence above which false ones of the `past` cost the budget, and whether history told it."""
+        if len(self.weeks) < LEAST_WEEKS:
+            return LEAST_THRESHOLD, False
+        expected = self.settings.alarms_per_1000_node_days * nodes / 1000 * 7 * len(self.weeks)
+        alarms: list[float] = []
+        for start in range(0, len(self.weeks), BLOCK_WEEKS):
+            most = past[start : start + BLOCK_WEEKS].max(axis=0)
+            by_rack: dict[str, float] = {}  # a rack that moves as a whole is one alarm
+            for place in np.flatnonzero(most > min(ADDS)):
+                rack = racks[int(place)] or f"/{place}"
+                by_rack[rack] = max(by_rack.get(rack, 0.0), float(most[place]))
+            alarms += by_rack.values()
+        alarms.sort(reverse=True)
+        rank = max(int(expected), LEAST_RANK)
+        learned = alarms[rank] + max(0.0, float(np.log10((rank + 1) / expected))) if rank < len(alarms) else 0.0
+        return max(learned, LEAST_THRESHOLD), True
+
+
+@dataclass(slots=True)
 class PartSearch:
-    """The search as of a day; `weeks` are the past days that are judged too, the newest first."""
+    """The search as of a day. `weeks`: the past days that are judged too, the newest first.
+
+    The first twelve teach today's threshold. Every second one is also judged by what was known then, as only that tells
+    how often such warnings are right: what taught a threshold seldom exceeds it.
+    """
 
     today: int
     weeks: Sequence[int]
@@ -121,42 +221,38 @@ class PartSearch:
             return self._find(parts, every, held)
 
     def _find(self, parts: Parts, every: Iterator[Measured], held: Mapping[int, tuple[str, Traits]]) -> PartFindings:
-        size = len(parts.names)
-        failed_on = np.array([min(self.failed.get(part, [NEVER])) for part in parts.names])
-        failed = failed_on < NEVER
-        sums = np.zeros((1 + len(self.weeks), 3, size))  # of today, and of each past week
-        logs, counters = np.zeros((len(SUMMED), *sums[:, 0].shape)), np.zeros(size, int)
-        counts, judged_parts = Counter[str](), np.zeros(size, bool)
+        counts, judged_parts = Counter[str](), np.zeros(len(parts.names), bool)
+        drawn, number, least = parts.take_drawn(), np.cumsum(parts.drawn) - 1, self.settings.peers_at_least
+        own = self._begin(parts, self.today, self.weeks)
+        walks = {
+            week: self._begin(drawn, week, self.weeks[1 + at :])
+            for at, week in enumerate(self.weeks)
+            if week in list_walked_days(self.weeks)
+        }
         for measured in every:
-            course, evidence = self._judge(measured, failed)
+            recent, past = self._make_courses(measured)
+            scores = {week: past.score(week, least) for week in self.weeks}
+            evidence = own.add(measured, past.is_counter, {**scores, self.today: recent.score(self.today, least)})
+            for walk in walks.values():
+                walk.add(measured.take_drawn(number), past.is_counter, scores)
             self._count(measured, evidence, counts, judged_parts)
-            counters[measured.rows] += course[0].is_counter
-            for day, strength in enumerate((evidence.today, *evidence.past)):
-                rows = measured.rows[measured.is_drawn] if day else measured.rows
-                add_evidence(sums[day], rows, strength, ADDS[course[0].is_counter])
-                if course[0].is_counter:
-                    logs[:, day, rows] += [np.nan_to_num(evidence.scores[day][name]) for name in SUMMED]
-            self._keep(measured, course, evidence, parts, held)
-        total = sums[:, 1] + sums[:, 2]
-        if len(self.weeks) >= LEAST_WEEKS:
-            summed = np.where(counters >= LEAST_SUMMED, logs, 0.0)
-            total += sum(rank_scores(of_all, parts.drawn & ~failed) for of_all in summed)
-        for day, values in zip((self.today, *self.weeks), total, strict=True):  # what has just failed is known
-            just = [any(day - RECENT_DAYS < at <= day for at in self.failed.get(part, ())) for part in parts.names]
-            values[just] = 0.0
-        today, past = total[0], total[1:]
-        racks = [held[place][1][0] if place in held else "" for place in range(size)]
-        drawn_nodes = len({int(node) for node in parts.node_of[parts.drawn]})
+            self._keep(measured, (recent, past), evidence, parts, held)
+            readings = measured.past  # the last one
+        racks = [held[place][1][0] if place in held else "" for place in range(len(parts.names))]
         crossings = ([find_crossing(days, 0) or NEVER for days in self.beyond.get(part, ())] for part in parts.names)
-        crossed = np.array([min(some, default=NEVER) for some in crossings])
-        is_false = self.find_false(np.minimum(failed_on, crossed), today >= LEAST_THRESHOLD)
-        threshold, is_learned = self._learn(past * is_false * parts.drawn, racks, drawn_nodes)
+        crossed = np.array([min(some, default=NEVER) for some in crossings], int)
+        total, threshold, is_learned = own.judge(crossed, racks)
+        named, past_warnings, walked = self._name(total[0], threshold, self.today), [], []
+        for evidence, week in zip(total[1:], own.weeks, strict=True):
+            for place, score in {one.place: one.score for one in self._name(evidence, threshold, week)[::-1]}.items():
+                past_warnings.append(self._follow(drawn, readings, int(number[place]), week, score.days_left))
+        for week, walk in walks.items():
+            then, least_then, _ = walk.judge(
+                crossed[parts.drawn], [racks[place] for place in np.flatnonzero(parts.drawn)]
+            )
+            is_named = (then[0] >= least_then) & (walk.sums[0, 0] >= min(ADDS))
+            walked += [self._follow(drawn, readings, int(place), week) for place in np.flatnonzero(is_named)]
         series = SeriesCount(**counts, parts=int(judged_parts.sum()), nodes=parts.nodes)
-        named = self._name(today, threshold, self.today)
-        drawn = frozenset(part for part, is_drawn in zip(parts.names, parts.drawn, strict=True) if is_drawn)
-        past_warnings = [
-            warning for row, week in enumerate(self.weeks) for warning in self._look_back(past[row], threshold, week)
-        ]
         return PartFindings(
             [candidate.score for candidate in named],
             series,
@@ -164,33 +260,23 @@ class PartSearch:
             is_learned,
             self.members,
             past_warnings,
+            walked,
             self.beyond,
-            drawn,
-            drawn_nodes,
+            frozenset(drawn.names),
+            drawn.count_drawn_nodes(),
         )
 
-    def _judge(self, measured: Measured, failed: NDArray[np.bool_]) -> tuple[tuple[Course, Course], Evidence]:
+    def _begin(self, parts: Parts, day: int, weeks: Sequence[int]) -> DayEvidence:
+        return DayEvidence(parts, day, weeks[:LOOK_BACK_WEEKS], self.settings, self.failed)
+
+    def _make_courses(self, measured: Measured) -> tuple[Course, Course]:
         is_limited = bool(np.isfinite(measured.at_least).any() or np.isfinite(measured.at_most).any())
         counts = any(fnmatchcase(measured.name, pattern) for pattern in self.settings.counters)
         counts = counts or (self.recognise and measured.name != LOST_READINGS and is_counter(measured.past, is_limited))
-        recent = make_course(measured.name, measured.recent, measured.is_drawn, counts)
-        past = (
-            recent
-            if measured.recent is measured.past
-            else make_course(measured.name, measured.past, np.ones(len(measured.past.values), bool), counts)
-        )
-        least = self.settings.peers_at_least
-        side = np.isnan(measured.at_least).astype(int) - np.isnan(measured.at_most)
-        side = np.ones_like(side) if counts else side
-
-        def orient(scores: Floats, is_past: bool) -> Floats:
-            towards = side[measured.is_drawn] if is_past else side
-            return np.where(towards == 0, np.abs(scores), scores * towards)
-
-        today, before = recent.score(self.today, least), [past.score(week, least) for week in self.weeks]
-        return (recent, past), find_evidence(
-            today, before, orient, ~failed[measured.rows[measured.is_drawn]], measured.is_drawn, self.is_over
-        )
+        past = make_course(measured.name, measured.past, np.ones(len(measured.past.values), bool), counts)
+        if measured.recent is measured.past:
+            return past, past
+        return make_course(measured.name, measured.recent, measured.is_drawn, counts, past.scale), past
 
     def _count(self, measured: Measured, evidence: Evidence, counts: Counter[str], judged: NDArray[np.bool_]) -> None:
         """Count the series by whether they could be judged."""
@@ -238,21 +324,13 @@ class PartSearch:
                 self.members[measured.name, at] = Counter(
                     held[int(row)][1][at] if int(row) in held else "" for row in judged
                 )
-        for number, week in enumerate(self.weeks):
+        for number, week in enumerate(self.weeks[: len(evidence.past)]):
             high = np.flatnonzero(evidence.past[number] >= kept)
             statistics = [evidence.past_told_by[number][row] for row in high]
             strength = evidence.past[number][high]
-            for row, (score, place) in zip(
-                high,
-                _describe(measured, past, (week, high, drawn[high]), statistics, strength, parts, held),
-                strict=True,
-            ):
-                later = past.grid.window(week, -1, -HORIZON_DAYS)
-                stays = past.grid.segment[row] == past.grid.segment[row, past.grid.find(week)]
-                left = np.flatnonzero(~stays & (past.grid.days > week))
-                ends = int(past.grid.days[left[0]]) - 1 if len(left) else None
-                days_later = int((np.isfinite(past.grid.values[row, later]) & stays[later]).sum())
-                self.candidates.append(_Candidate(place, week, score, days_later, ends))
+            where = week, high, drawn[high]
+            for score, place in _describe(measured, past, where, statistics, strength, parts, held):
+                self.candidates.append(_Candidate(place, week, score))
         if not past.is_counter:
             self._list_beyond(measured, parts)
 
@@ -264,37 +342,6 @@ class PartSearch:
             part = parts.names[int(measured.rows[measured.is_drawn][row])]
             days = measured.past.days[columns][is_beyond[row]]
             self.beyond.setdefault(part, []).append([int(day) for day in days if day < self.today])
-
-    @property
-    def is_over(self) -> NDArray[np.bool_]:
-        """Which weeks are so long ago that what was named then has failed, or was wrong."""
-        is_over: NDArray[np.bool_] = np.array(self.weeks, int) + HORIZON_DAYS <= self.today
-        return is_over
-
-    def find_false(self, failed_on: NDArray[np.int64], is_high: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return, week by week, whose evidence was false: nothing followed in time; before its end, it is low again."""
-        weeks = np.array(self.weeks, int).reshape(-1, 1)
-        is_refuted = self.is_over[:, None] | ((failed_on == NEVER) & ~is_high)
-        is_false: NDArray[np.bool_] = (failed_on > weeks + HORIZON_DAYS) & is_refuted
-        return is_false
-
-    def _learn(self, past: Floats, racks: Sequence[str], nodes: int) -> tuple[float, bool]:
-        """Return the evidence above which false ones of the `past` cost the budget, and whether history told it."""
-        if len(self.weeks) < LEAST_WEEKS:
-            return LEAST_THRESHOLD, False
-        expected = self.settings.alarms_per_1000_node_days * nodes / 1000 * 7 * len(self.weeks)
-        alarms: list[float] = []
-        for start in range(0, len(self.weeks), BLOCK_WEEKS):
-            most = past[start : start + BLOCK_WEEKS].max(axis=0)
-            by_rack: dict[str, float] = {}  # a rack that moves as a whole is one alarm
-            for place in np.flatnonzero(most > min(ADDS)):
-                rack = racks[int(place)] or f"/{place}"
-                by_rack[rack] = max(by_rack.get(rack, 0.0), float(most[place]))
-            alarms += by_rack.values()
-        alarms.sort(reverse=True)
-        rank = max(int(expected), LEAST_RANK)
-        learned = alarms[rank] + max(0.0, float(np.log10((rank + 1) / expected))) if rank < len(alarms) else 0.0
-        return max(learned, LEAST_THRESHOLD), True
 
     def _name(self, evidence: Floats, threshold: float, day: int) -> list[_Candidate]:
         """Return the series of the parts that are named as of a day: the strongest of each, and others as strong."""
@@ -316,17 +363,18 @@ class PartSearch:
             key=lambda candidate: (-candidate.score.part_evidence, -candidate.score.evidence, *candidate.score[:3]),
         )
 
-    def _look_back(self, evidence: Floats, threshold: float, week: int) -> Iterator[PastWarning]:
-        """Yield what would have been named in a past week, a warning for each part."""
-        seen: set[int] = set()
-        for candidate in self._name(evidence, threshold, week):
-            if candidate.place in seen:
-                continue
-            seen.add(candidate.place)
-            part = candidate.score.node, candidate.score.subject
-            crossings = [find_crossing(days, week) for days in self.beyond.get(part, ())]
-            crossed = min((day for day in crossings if day is not None), default=None)
-            yield PastWarning(week, part, candidate.score.days_left, candidate.days_later, crossed, candidate.ends)
+    def _follow(
+        self, drawn: Parts, readings: Grid, place: int, day: int, days_left: float | None = None
+    ) -> PastWarning:
+        """Return a drawn part that was named on a past day, with what followed. `readings`: what each part gave."""
+        later, days = readings.window(day, -1, -HORIZON_DAYS), readings.days
+        stays = readings.segment[place] == readings.segment[place, readings.find(day)]
+        left = np.flatnonzero(~stays & (days > day))
+        days_later = int(((readings.values[place, later] > 0) & stays[later]).sum())
+        crossings = [find_crossing(each, day) for each in self.beyond.get(drawn.names[place], ())]
+        crossed = min((at for at in crossings if at is not None), default=None)
+        ends = int(days[left[0]]) - 1 if len(left) else None
+        return PastWarning(day, drawn.names[place], days_left, days_later, crossed, ends)
 
 
 def _describe(

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.decide.trends.change_warnings import ChangeWarning, SeriesCount
-from assay.decide.trends.days import DAY_S, HISTORY_DAYS, HORIZON_DAYS, LOOK_BACK_WEEKS, list_weeks
+from assay.decide.trends.days import DAY_S, HISTORY_DAYS, HORIZON_DAYS, LOOK_BACK_WEEKS, list_walked_days, list_weeks
 from assay.decide.trends.fleet_tables import make_intervals
 from assay.decide.trends.measurement_tables import RefusedRows
 from assay.decide.trends.shared_groups import name_shared_groups
@@ -120,14 +120,16 @@ def find_trends(
     make_intervals(database)
     failed = list_failure_days(database)
     findings = PartSearch(today, weeks, chosen, recognise_counters, failed).find(database)
-    past = mark_new(findings.past, findings.beyond)
-    closings = close_warnings(past, failed, today)
+    walked = mark_new(findings.walked, findings.beyond)
+    began = min(list_walked_days(weeks), default=today)
+    closings = close_warnings((warning for warning in walked if warning.day > began), failed, today)
     drawn = {part: days for part, days in failed.items() if part in findings.drawn}
-    record = judge_record(closings, count_failures(past, drawn, findings.beyond, min(weeks, default=today)))
-    factors = learn_past_factors(past, failed)
+    record = judge_record(closings, count_failures(walked, drawn, findings.beyond, began))
+    factors = learn_past_factors(mark_new(findings.past, findings.beyond), failed)
     warnings = [ChangeWarning(score, factors) for score in findings.scores]
     named, groups = name_shared_groups(warnings, findings.members)
-    seen = findings.drawn_nodes * max(0, today - HORIZON_DAYS - min(weeks, default=today))
+    ended = (day for day in list_walked_days(weeks) if day + HORIZON_DAYS < today)
+    seen = findings.drawn_nodes * (max(ended, default=began) - began)
     false_rate = 1000 * record.wrong / seen if seen else None
     age_days = max(0.0, as_of.timestamp() / DAY_S - last - 1)
     return TrendAnswer(

@@ -201,7 +201,7 @@ def mark_new(named: Iterable[PastWarning], beyond: Mapping[Part, Sequence[Sequen
 
 
 def close_warnings(
-    warnings: Sequence[PastWarning], failed: Mapping[Part, Sequence[int]], today: int
+    warnings: Iterable[PastWarning], failed: Mapping[Part, Sequence[int]], today: int
 ) -> Iterator[ClosedWarning]:
     """Yield what came of the warnings whose 30 days are over. The day of the warning itself is too late."""
     for warning in warnings:
