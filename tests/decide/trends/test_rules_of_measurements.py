@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,15 @@ def _list_measured(file: Path) -> Iterator[str]:
         yield from (
             node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
         )
+
+
+def test_only_what_a_check_reads_as_a_count_of_a_whole_life_is_declared_as_a_counter() -> None:
+    counters = RULES.change.counters
+    names = {name for names in OF_CHECKS.values() for name in names.split()}
+    counted = {name for name in names if any(fnmatchcase(name, pattern) for pattern in counters)}
+    assert counted == {"rows_remapped", "rows_remapped_early", "corrected_ever"}
+    source = (ROOT / "suites/production/test_gpu.py").read_text()
+    check = source.partition("def test_corrected_memory_errors(")[2].partition("@pytest")[0]
+    assert "corrected of test_corrected_memory_errors" in counters, "host memory has a growth of this name"
+    assert 'measure("corrected", gpu.ecc.volatile.corrected' in check
+    assert "since_last_pass" not in check
