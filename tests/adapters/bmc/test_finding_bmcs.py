@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import ssl
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import trustme
 
 from assay.adapters.bmc.quirks import BmcQuirkSet
-from assay.adapters.bmc.scan import FoundBmc, ask_service_root, list_addresses, read_machine, scan_service_roots
+from assay.adapters.bmc.scan import (
+    ANSWER_S,
+    ASKED_AT_ONCE,
+    FoundBmc,
+    ask_service_root,
+    list_addresses,
+    read_machine,
+    scan_service_roots,
+)
 from assay.adapters.bmc.session import UserPassword, read_bmc_credentials
 from assay.model.errors import AssayError
 from assay.model.specs.machines import SeenMachine
@@ -106,3 +118,55 @@ def test_a_node_of_the_lab_says_where_it_stands(rehearsal: Any) -> None:
     credentials = read_bmc_credentials(node, rehearsal.root)
     machine = read_machine(found, node.settings.bmc_port, credentials, BmcQuirkSet())
     assert (machine.serial, machine.rack, machine.u) == (node.serial, node.rack, node.u)
+
+
+class Root(asyncio.Protocol):
+    """A service that knows its root only."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        root = b'{"RedfishVersion": "1.15.0", "Vendor": "V"}'
+        assert isinstance(self.transport, asyncio.Transport)
+        self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(root), root))
+
+
+@pytest.fixture
+def thousand(authority: trustme.CA) -> Iterator[int]:
+    """Yield the port at which the addresses of 127.9.0 and 127.9.1 answer as BMCs; all others never say a word."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.9.0.1").configure_cert(context)
+    loop, silent = asyncio.new_event_loop(), list[socket.socket]()
+
+    async def accept(listener: socket.socket) -> None:
+        while True:
+            asked, _ = await loop.sock_accept(listener)
+            if asked.getsockname()[0].startswith(("127.9.0.", "127.9.1.")):
+                loop.create_task(loop.connect_accepted_socket(Root, asked, ssl=context))
+            else:
+                silent.append(asked)
+
+    with socket.create_server(("0.0.0.0", 0), backlog=128) as listener:
+        listener.setblocking(False)
+        task = loop.create_task(accept(listener))
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        yield listener.getsockname()[1]
+        loop.call_soon_threadsafe(task.cancel)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        for one in silent:
+            one.close()
+
+
+@pytest.mark.slow
+def test_a_thousand_addresses_of_which_half_are_silent_are_asked_within_a_minute(thousand: int) -> None:
+    ranges = [f"127.9.{block}.1-127.9.{block}.250" for block in range(4)]
+    asked, begun = list[int](), time.process_time()
+    found = list(scan_service_roots(list_addresses(ranges), thousand, lambda: asked.append(len(asked))))
+    spent = time.process_time() - begun
+    assert [bmc.address for bmc in found] == list_addresses(ranges[:2])
+    assert len(asked) == 1000, "progress is told of each"
+    waited = 500 / ASKED_AT_ONCE * ANSWER_S
+    assert spent + waited < 60, "CPU time, as this machine may be busy, and the time for silent addresses"
