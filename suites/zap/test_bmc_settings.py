@@ -61,6 +61,13 @@ def test_ipmi_over_lan(bmc, spec):
     assert seen == wanted, f"bmc.ipmi_lan is {_word(seen)}, expected {_word(wanted)}"
 
 
+@pytest.mark.fault("host.config.drift")
+def test_bmc_network(node):
+    """Ask from the node which ports of its BMC answer: whoever has the node must not reach the network of BMCs."""
+    answers = node.bmc_network.answers
+    assert not answers, f"the BMC answers its node at {', '.join(answers)}: let the network drop what nodes send there"
+
+
 @pytest.mark.fault("bmc.first-password")
 def test_no_first_password(bmc):
     """Find open accounts with the password that the BMC was shipped with. No login is tried."""

@@ -50,6 +50,7 @@ def test_without_a_bmc_nothing_is_left_that_only_a_bmc_reads_or_brings() -> None
     spec = SPECS["hgx-h100"].without_bmc()
     assert SPECS["hgx-h100"].list_parts(True, True) - spec.list_parts(False, True) == {
         "bmc",
+        "bmc_network",
         "firmware",
         "fans",
         "psus",

@@ -37,6 +37,8 @@ PROBE_AREAS = (
     "files",
     "unit_settings",
     "adapter_settings",
+    "tpm",
+    "bmc_network",
     "kernel_log",
 )
 """The first branches of the channel `probe`, in the order in which the probe prints them."""

@@ -40,6 +40,7 @@ from assay.observe.transports.transport_protocol import TransportContext
 _IDENTITY = {"id", "at", "severity"}
 MAX_KEPT_EVENTS = 500
 """Events of one log in one document: those of the previous document, and new ones."""
+OTHER_BMC_PORTS = (22, 80)
 WORKERS = 8 * max(2, os.cpu_count() or 2)
 """Queries at once. They mostly wait, but each has a deadline from its start, so they must not starve each other."""
 MAX_PARKED_PER_WORKER = 16
@@ -222,7 +223,9 @@ class _CollectionPass:
     def _arguments(self, node: Node) -> list[str]:
         since = ["--since", str(self.since[node.name])] if node.name in self.since else []
         spec = self.fleet.node_specs.get(node.spec)
-        return [*since, *(make_probe_arguments(spec) if spec else [])]
+        reach = f"{node.bmc_address}/{'+'.join(map(str, (node.settings.bmc_port, *OTHER_BMC_PORTS)))}"
+        is_asked = spec is not None and spec.bmc.network and node.bmc_address
+        return [*since, *(make_probe_arguments(spec) if spec else []), *(["--reach", reach] if is_asked else [])]
 
     def _date_back(self, node: Node) -> None:
         """Date a node's document to the time when its agent read it: a document is as old as its oldest channel."""

@@ -152,7 +152,8 @@ def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
     | boot_options boot_order secure_boot boot_mode | boot settings |
     | boot_pending | boot_order, secure_boot and boot_mode from the next host reset on |
     | power_restore ntp | what happens when power comes back; NTP of the BMC: `{enabled, servers}` |
-    | ipmi unverified | whether the BMC answers IPMI over LAN; components whose firmware no check of its maker proved |
+    | ipmi reachable | whether the BMC answers IPMI over LAN, and its own node
+    | unverified | components whose firmware no check of its maker proved |
     | lacks | Redfish properties that this BMC does not have |
     | leaks | `[{state}]`: OK, Warning or Critical |
     | lid power_cap_w clock_s | the intrusion sensor; a power cap or None; error of the BMC's clock in seconds |

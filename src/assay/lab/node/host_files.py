@@ -160,6 +160,9 @@ def _clock(state: VirtualNodeState) -> Files:
 def _services(state: VirtualNodeState) -> Files:
     version = state["host"].get("fabric_manager", state["driver"])
     yield "run/nv-fabricmanager", f"Fabric Manager version is : {version}\n"
+    owned = state["host"].get("owned", ())
+    flags = (f"  {name}AuthSet: {int(name in owned):>21}\n" for name in ("owner", "endorsement", "lockout"))
+    yield "run/tpm", "TPM2_PT_PERMANENT:\n" + "".join(flags)
     rows = []
     for name, active in state["host"]["services"].items():
         sub = {"active": "running", "failed": "failed"}.get(active, "dead")

@@ -26,6 +26,8 @@ from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 
 SSH_FAILED = 255
+NOWHERE = "255.255.255.255"
+"""Instead of the BMC's address, which all nodes of a lab could reach: nothing is sent there, and nothing answers."""
 NO_COMMAND = 127
 TRANSPARENT = "sys/kernel/mm/transparent_hugepage/enabled"
 HUGE_PAGE_POOLS = "sys/kernel/mm/hugepages"
@@ -44,6 +46,7 @@ SHELL_LAST_ARGUMENT = 'for last in "$@"; do :; done\n'
 FILE_PRINTERS = {  # every probe calls them, so they only print a file of the node's root
     "df": '"$ASSAY_ROOT/run/df${last#"$ASSAY_ROOT"}.txt"',
     "nv-fabricmanager": '"$ASSAY_ROOT/run/nv-fabricmanager"',
+    "tpm2_getcap": '"$ASSAY_ROOT/run/tpm"',
 }
 SYSTEMCTL = """\
 units="$ASSAY_ROOT/run/systemctl"
@@ -187,6 +190,9 @@ def _run(world: LabWorld, state: VirtualNodeState, now: datetime, command: list[
     is_probe = command[1:3] == ["-m", "assay.node.probe"] or command[1:4] == ["-I", "-S", "-"]
     if is_probe:
         command = [*command, "--root", str(folder / "root"), "--at", now.isoformat()]
+    if is_probe and "--reach" in command and not state["box"].get("reachable"):
+        place = command.index("--reach") + 1
+        command[place] = f"{NOWHERE}/{command[place].rpartition('/')[2]}"
     if command[1:3] == ["-m", "assay.node.agent"]:
         command = [*command, "--root", str(folder / "root")]
     if is_probe and "--burn-in" in command:

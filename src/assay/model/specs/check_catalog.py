@@ -12,7 +12,17 @@ from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 Phase = SpecName
 """A group of checks that states watch or require. Checks and policy name phases; `assay check` matches them."""
-DEFAULT_PHASES = ("discovered", "initializing", "seatrial", "zap", "test", "production", "fabric", "weekly")
+DEFAULT_PHASES = (
+    "discovered",
+    "initializing",
+    "seatrial",
+    "zap",
+    "test",
+    "production",
+    "fabric",
+    "weekly",
+    "hand-over",
+)
 """The phases of the default policy and suites, in the order of a node's life."""
 CheckStage = Literal["observe", "decide"]
 SubjectKind = Literal["node", "gpu", "hca", "nic", "psu", "nvme", "rack", "whole_rack", "fabric", "switch", "rail"]

@@ -7,11 +7,11 @@ from typing import Literal, get_args
 
 PieceOfNode = Literal["gpus", "hcas", "nics", "nvme", "psus", "fans"]
 DeclaredOfNode = Literal[
-    "product", "cpu_sockets", "cpu_threads", "memory_gib", "driver", "firmware", "mounts", "node_power"
+    "product", "cpu_sockets", "cpu_threads", "memory_gib", "driver", "firmware", "mounts", "node_power", "tpm"
 ]
 ToolOfSite = Literal["storage", "training"]
 KindOfPart = Literal["nvidia", "amd", "infiniband", "roce"]
-NodePart = Literal[PieceOfNode, DeclaredOfNode, ToolOfSite, KindOfPart, "nvlink", "bmc", "fabric"]
+NodePart = Literal[PieceOfNode, DeclaredOfNode, ToolOfSite, KindOfPart, "nvlink", "bmc", "bmc_network", "fabric"]
 """What a node may have or lack: fields of its NodeSpec, their kinds, NVLink, its BMC, its fabric.
 
 `storage` and `training` are what the inventory declares of them in `load_tools`.

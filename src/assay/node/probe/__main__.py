@@ -27,6 +27,8 @@ from assay.node.probe.kernel_log import KernelLogCursor, read_kernel_log
 from assay.node.probe.named_settings import (
     ask_adapter_settings,
     ask_files,
+    ask_reach,
+    ask_tpm,
     ask_unit_settings,
     read_kernel,
     read_wiped_drives,
@@ -92,6 +94,8 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--module-options", default="", metavar="NAMES", help="module.option, comma separated")
     parser.add_argument("--unit-settings", default="", metavar="NAMES", help="unit/Setting, comma separated")
     parser.add_argument("--adapters", default="", metavar="PLACE=NAME+NAME,…", help="firmware settings to read")
+    parser.add_argument("--tpm", default="", metavar="owner", help="ask the TPM whether somebody owns it")
+    parser.add_argument("--reach", default="", metavar="ADDRESS/PORT+…", help="ask which ports of the BMC answer here")
     parser.add_argument("--markers", default="{}", metavar="JSON", help="what a wipe wrote, by serial number")
     parser.add_argument("--active", default="", metavar="LIST", help=f"parts of a load: {','.join(LOAD_PARTS)}")
     parser.add_argument("--burn-in", default="", choices=("start", "read", "stop"), help="the day of load in this node")
@@ -161,6 +165,8 @@ def _read_areas(
         "files": ask_files(root, files),
         "unit_settings": ask_unit_settings(unit_settings),
         "adapter_settings": ask_adapter_settings(root, adapters),
+        "tpm": ask_tpm(named.tpm if named else ""),
+        "bmc_network": ask_reach(named.reach if named else ""),
         "kernel_log": partial(read_kernel_log, root, since),
     }
     names = chosen.split(",") if chosen else list(areas)

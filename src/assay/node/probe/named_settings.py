@@ -6,9 +6,13 @@ modules, settings of systemd's units, files (their SHA-256 and permissions), and
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import select
+import socket
 import stat
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -38,6 +42,11 @@ SYSTEMCTL_S = 2.5
 MAX_FILE_BYTES = 2**20
 ADAPTERS_S = 6.0  # mstconfig takes seconds for an adapter; all are asked at once
 UNIT_SETTINGS_S = 3.0
+REACH_S = 1.5
+IPMI_PORT = 623
+PRESENCE_PING = bytes.fromhex("0600ff06000011be80000000")
+"""RMCP, then ASF: a BMC that speaks IPMI over LAN answers without a login (DMTF DSP0136)."""
+TPM_SECRET = re.compile(r"^\s*(owner|endorsement|lockout)AuthSet:\s*([01])\s*$", re.MULTILINE)
 NamedArea = partial[Any] | TimedQuestion | ReadingTree
 
 
@@ -245,6 +254,68 @@ def ask_adapter_settings(root: NodeRoot, adapters: str) -> NamedArea:
     from assay.node.probe.devices.network_adapters import read_adapter_settings
 
     return TimedQuestion(ADAPTERS_S, partial(read_adapter_settings, root, adapters))
+
+
+def ask_tpm(wanted: str) -> NamedArea:
+    """Return the area `tpm`: for which hierarchies somebody has set a secret, by the TPM's own flags."""
+    if not wanted:
+        return absent("the caller does not ask for the TPM")
+    return TimedQuestion(TOOL_S + 1, partial(run_tool, ("tpm2_getcap", "properties-variable"), TOOL_S, parse_tpm))
+
+
+def parse_tpm(text: str) -> ReadingTree:
+    """Parse TPMA_PERMANENT as `tpm2_getcap properties-variable` prints it, such as `ownerAuthSet: 0`."""
+    seen = dict(TPM_SECRET.findall(text))
+    if len(seen) < 3:
+        return failed(f"tpm2_getcap: cannot make sense of {text.strip()[:80]!r}")
+    return {name: value(flag == "1") for name, flag in seen.items()}
+
+
+def ask_reach(place: str) -> NamedArea:
+    """Return the area `bmc_network`: which ports at `ADDRESS/PORT+PORT` answer this node."""
+    if not place:
+        return absent("the caller names no address of a BMC")
+    address, _, ports = place.rpartition("/")
+    return TimedQuestion(REACH_S + 1, partial(read_reach, address, [int(port) for port in ports.split("+")]))
+
+
+def read_reach(address: str, ports: Sequence[int]) -> ReadingTree:
+    """Return the ports that answer: TCP, if only with a refusal, and IPMI over LAN (ASF's presence ping).
+
+    A refusal counts: nobody can tell whether the BMC sent it.
+    """
+    asked: dict[socket.socket, str] = {}
+    try:
+        for port in ports:
+            _ask_port(asked, address, port, socket.SOCK_STREAM)
+        _ask_port(asked, address, IPMI_PORT, socket.SOCK_DGRAM)
+        answering, ends = [], time.monotonic() + REACH_S
+        while asked and (left := ends - time.monotonic()) > 0:
+            streams = [place for place in asked if place.type == socket.SOCK_STREAM]
+            for place in {each for group in select.select(list(asked), streams, [], left)[:2] for each in group}:
+                if place.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) in (0, errno.ECONNREFUSED):
+                    answering.append(asked[place])
+                place.close()
+                del asked[place]
+    except socket.gaierror as error:
+        return failed(f"{address}: {error.strerror}")
+    finally:
+        for place in asked:
+            place.close()
+    return {"answers": value(sorted(answering))}
+
+
+def _ask_port(asked: dict[socket.socket, str], address: str, port: int, kind: socket.SocketKind) -> None:
+    """Begin to ask a port. One that no way leads to is not waited for."""
+    family, _, _, _, place = socket.getaddrinfo(address, port, type=kind)[0]
+    opened = socket.socket(family, kind | socket.SOCK_NONBLOCK)
+    is_asked = opened.connect_ex(place) in (0, errno.EINPROGRESS)
+    if is_asked and kind == socket.SOCK_DGRAM:
+        opened.send(PRESENCE_PING)
+    if is_asked:
+        asked[opened] = f"{port}/{'tcp' if kind == socket.SOCK_STREAM else 'udp'}"
+    else:
+        opened.close()
 
 
 def read_wiped_drives(root: NodeRoot, markers: dict[str, str]) -> Any:

@@ -80,7 +80,8 @@ class BmcSpec(StrictModel):
 
     `power_restore`: what the node does when its power comes back (Redfish's PowerRestorePolicy). `ntp`: where the BMC
     gets its time. `syslog`: all servers that the BMC sends its log to by syslog. `accounts`: its local accounts.
-    `ipmi_lan`: whether the BMC answers IPMI over its network.
+    `ipmi_lan`: whether the BMC answers IPMI over its network. `network: separate`: nothing at the BMC's address
+    answers the node, which its customers may use.
     """
 
     power_restore: Literal["AlwaysOn", "AlwaysOff", "LastState"] | None = None
@@ -88,3 +89,4 @@ class BmcSpec(StrictModel):
     syslog: list[BmcSyslogSpec] | None = None
     accounts: BmcAccountsSpec = Field(default_factory=BmcAccountsSpec)
     ipmi_lan: bool | None = None
+    network: Literal["separate"] | None = None

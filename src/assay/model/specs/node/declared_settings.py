@@ -197,12 +197,13 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
 NOT_SETTABLE: Mapping[str, str] = {
     **dict.fromkeys(("kind", "name", "extends", "description", "owner", "stands_in"), "says what the document is"),
     **dict.fromkeys(
-        ("product", "height_u", "rack", "gpus", "hcas", "nics.name", "nics.speed_mbps", "nvme", "psus", "fans"),
+        ("product", "height_u", "rack", "gpus", "hcas", "nics.name", "nics.speed_mbps", "nvme", "psus", "fans", "tpm"),
         "is hardware",
     ),
     **dict.fromkeys(
         ("cpu_sockets", "cpu_threads", "memory_gib", "leak_detectors", "host.dimms", "host.numa_nodes"), "is hardware"
     ),
+    "bmc.network": "is kept apart by switches and firewalls",
     "wipe": "says how the action `wipe` erases drives",
     "usual_faults": "says what of a log is usual",
     "mounts": "is mounted by the image or by autofs",

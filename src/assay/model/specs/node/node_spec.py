@@ -207,6 +207,7 @@ DECLARED_PARTS = (
     "driver",
     "firmware",
     "mounts",
+    "tpm",
 )
 OF_BMC = ("bios", "boot", "bmc", "firmware", "psus", "fans", "leak_detectors")
 """What only a BMC reads or brings."""
@@ -226,9 +227,10 @@ class NodeSpec(SpecDocument):
     how many processors. `cpu_threads`: how many threads all of them have. `firmware`: the FirmwareBundle that it
     must run. `limits`: the thresholds by metric. `memory_gib`: the memory that is built in. `host`: memory modules,
     kernel and services. `driver`: the version of NVIDIA's driver. `fabric_manager`: the version of its fabric
-    manager, which must be that of the driver. `bios`: settings by name, as the BMC reports them. `boot`: how the
-    node starts. `bmc`: the settings of the BMC itself. `leak_detectors`: how many the BMC shows. `kernel_cmdline`:
-    words that the kernel's command line must have. `gpu_settings`: modes, clocks and power limit of the GPUs.
+    manager, which must be that of the driver. `tpm`: whether it has a TPM 2.0, which tpm2-tools read. `bios`:
+    settings by name, as the BMC reports them. `boot`: how the node starts. `bmc`: the settings of the BMC itself.
+    `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
+    `gpu_settings`: modes, clocks and power limit of the GPUs.
     `hca_settings`: firmware settings of the HCAs and NICs. `dcgm_optional_tests`: the tests that `dcgmi diag` may
     skip. `wipe`: how the action `wipe` erases the local drives; without it, nothing is erased. `mounts`: by mount
     point the types of file system that must be there and answer, such as `/scratch: [lustre]`. `usual_faults`:
@@ -254,6 +256,7 @@ class NodeSpec(SpecDocument):
     host: HostSpec = Field(default_factory=HostSpec)
     driver: str = ""
     fabric_manager: str | None = None
+    tpm: bool = False
     firmware: str = ""
     bios: dict[str, str] = Field(default={})
     boot: BootSpec = Field(default_factory=BootSpec)
@@ -301,7 +304,12 @@ class NodeSpec(SpecDocument):
         nvlink = self.gpus.vendor == "nvidia" and "nvlink_links" in self.limits
         of_gpus = {self.gpus.vendor: self.gpus.count, "nvlink": self.gpus.count and nvlink}
         of_hcas = {"roce" if self.roce else "infiniband": self.hcas}
-        outside = {"bmc": has_bmc, "fabric": has_fabric, "node_power": "node_power" in self.limits}
+        outside = {
+            "bmc": has_bmc,
+            "bmc_network": has_bmc and self.bmc.network,
+            "fabric": has_fabric,
+            "node_power": "node_power" in self.limits,
+        }
         return tools.union(part for part, has in {**counts, **declared, **of_gpus, **of_hcas, **outside}.items() if has)
 
     def slot_names(self, kind: str) -> list[str]:

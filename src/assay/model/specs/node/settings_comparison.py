@@ -62,6 +62,7 @@ def make_probe_arguments(spec: NodeSpec) -> list[str]:
         "--module-options": list_option_names(spec.host.module_options),
         "--adapters": [f"{place}={'+'.join(settings)}" for _, place, settings in list_adapters(spec)],
         "--unit-settings": list_setting_names(spec.host.unit_settings),
+        "--tpm": ["owner"] if spec.tpm else [],
     }
     return [word for option, chosen in names.items() if chosen for word in (option, ",".join(chosen))]
 
