@@ -115,6 +115,9 @@ ROLLOUT_RULE = "rollout"
 """The rule name in decisions on the order of a rollout."""
 REPLACEMENT_RULE = "replacement"
 """The rule name in decisions by which a spare takes the place of a node that is out for too long."""
+HAND_OVER = "hand-over"
+"""The kind of a cause that names a proof that nothing of a former customer is left on a node, or says what lacks; also
+the rule name of decisions that the next customer of a node asks for."""
 HELD_RULE = "held-back"
 """The rule name of a decision that only cordons a node, while the breaker or a limit holds back its answer."""
 STATE_CAUSE = "state"
@@ -151,7 +154,8 @@ class DecisionCause:
     Its kind is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
     faults (the ids of further faults, with spaces between), deadline, certified, effect, decision, known (the issue
     that excuses a failure), flapping, repeated, lemon, burn-in, setting (id: its path in the spec), replaced
-    (the stay of a node whose place a spare takes), pool. Reasons that held
+    (the stay of a node whose place a spare takes), pool, hand-over (what proves that nothing of a former customer is
+    left: the ids of effect and outcomes, with spaces between), customer. Reasons that held
     something back have the kind person, profile, limit, breaker, foreign, jobs, pause, trust (id: the step and the
     actions), age or machine. The order of a rollout has the kind rollout, a person's yes the kind approved.
     """
@@ -185,7 +189,7 @@ class Decision:
     `id` derives from the node, its stay in `from_state` and the causes, not from the time: the same causes give one
     decision. `timing: pending` waits for the node to be idle, `record` moves nothing. `blockers` lists what a pending
     decision waits for, or (remedy `wait`) what held a move back. Remedy `ticket` asks for a technician.
-    `replaces`: whose place `node` takes.
+    `replaces`: whose place `node` takes. `customer`: to whom the decision opens the node, by the inventory.
     """
 
     id: str
@@ -198,3 +202,4 @@ class Decision:
     causes: tuple[DecisionCause, ...] = ()
     blockers: tuple[str, ...] = ()
     replaces: ReplacedNode | None = None
+    customer: str = ""

@@ -62,7 +62,7 @@ def test_the_default_policy_draws_the_states_of_the_design(policy):
         *("discovered", "initializing", "onboard", "seatrial", "zap", "zapfail", "test", "production"),
         *("production-reboot", "production-powercycle-test", "draining", "triage", "debug"),
         *("rma", "retired", "confirmation", "wipe", "cordoned", "spare", "production-netboot"),
-        *("powered-off", "production-poweron", "production-gpu-reset"),
+        *("powered-off", "production-poweron", "production-gpu-reset", "hand-over"),
     }
     assert policy.has_edge("zap", "zapfail")
     assert policy.has_edge("seatrial", "retired"), "any node may be retired"

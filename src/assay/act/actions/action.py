@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_args
 
+from assay.act.loop.projections import read_node_states
 from assay.adapters.bmc.errors import BmcLoginRefused, BmcUntrusted
 from assay.adapters.scheduler import SchedulerAdapter, load_scheduler_adapter
 from assay.model.backoff import Backoff
@@ -88,6 +89,13 @@ class EffectVerification:
     reason: str
     facts: EffectFacts = field(default_factory=dict)
     is_waiting: bool = False
+
+
+def is_handed_over(context: ActionContext, node: str) -> bool:
+    """Whether a node is in the state of a hand-over: an action that has nothing to do proves nothing there."""
+    state = read_node_states(context.ledger)[node].state
+    policy = context.fleet.policy_of_state.get(state)
+    return policy is not None and policy.hand_over is not None and policy.hand_over.state == state
 
 
 class UnfinishedAction(AssayError):

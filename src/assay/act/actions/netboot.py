@@ -5,7 +5,7 @@ A node that no Provisioning holds for is only waited for: something else boots i
 
 from __future__ import annotations
 
-from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification, is_handed_over
 from assay.act.boot.network_boot import DOCUMENT, boot_declared_image, list_own_attempts, read_running_boot
 from assay.act.remedies.boot import read_boot_facts
 from assay.model.errors import AssayError
@@ -36,7 +36,8 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     facts: EffectFacts = {"boot_id": running.boot_id}
     boot = f"boot {running.boot_id[:8]}"
     if context.fleet.provisioning_of(intent.node) is None:
-        return EffectVerification(True, f"no Provisioning holds for its pool, and it runs {boot}", facts)
+        reason = f"no Provisioning holds for its pool, and it runs {boot}"
+        return EffectVerification(not is_handed_over(context, intent.node), reason, facts)
     for attempt in own:
         # Where another tool installs, the boot names no attempt: the probe saw its start, and its image runs.
         is_proven = attempt.proven_by == DOCUMENT and not attempt.failure and not running.attempt

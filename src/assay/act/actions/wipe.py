@@ -15,6 +15,7 @@ from assay.act.actions.action import (
     EffectIntent,
     EffectVerification,
     find_action_effort,
+    is_handed_over,
     require_effect,
 )
 from assay.act.remedies.gpu_occupancy import require_empty
@@ -61,7 +62,8 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Done if every local drive is proven wiped. A drive that cannot be read is not."""
     spec = _find_spec(context, intent)
     if spec is None:
-        return EffectVerification(True, "its spec declares no wipe, so nothing was erased")
+        is_proof = not is_handed_over(context, intent.node)
+        return EffectVerification(is_proof, "its spec declares no wipe, so nothing was erased")
     records = read_records(context, intent)
     try:
         drives = read_with_markers(context, intent, records)

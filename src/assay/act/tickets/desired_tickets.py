@@ -35,6 +35,7 @@ from assay.decide.faults.shared_incidents import list_shared_incidents, map_open
 from assay.decide.moves.cordons import find_last_cordon, must_be_closed
 from assay.decide.moves.corrections import describe_fights
 from assay.decide.moves.excused_failures import is_drift_explained
+from assay.decide.moves.hand_over import describe_missing_proofs, find_hand_over_refusal
 from assay.decide.moves.proposals import FOREIGN_NOTE, find_respected_cordon, is_ordered_stay, list_disturbing_actions
 from assay.decide.moves.remedy_ladder import is_flapping
 from assay.decide.moves.replacements import find_spare
@@ -45,7 +46,7 @@ from assay.decide.state.lemon_score import compute_lemon_score
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import make_cabling_tickets
-from assay.model.decision import COLLECT, FLAPPING_RULE, REPAIR_ACTIONS, WIPE
+from assay.model.decision import COLLECT, FLAPPING_RULE, HAND_OVER, REPAIR_ACTIONS, WIPE
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import IDENTITY_FAULT
 from assay.model.faults.fault_record import SEVERITIES, FaultRecord, FaultSeverity
@@ -134,6 +135,7 @@ def list_desired_tickets(
             listed = list(_incident_tickets(snapshot, view, alone, causes, view.name in miscabled, notes))
             tickets += _failed_check_tickets(snapshot, view, alone, listed, notes)
             tickets += _opened_node_tickets(snapshot, view, causes)
+            tickets += _hand_over_tickets(snapshot, view)
             tickets += _foreign_cordon_tickets(snapshot, view)
             tickets += _flapping_tickets(snapshot, view)
     return join_by_commit(snapshot, shared, tickets)
@@ -209,7 +211,8 @@ def _overdue_tickets(
     if deadline is None or node_state.stay_id not in causes:
         return
     worst = [fault for fault in node_state.faults if fault.is_open and not _is_answered(snapshot, view, fault)]
-    missing = [f"not proved: {line}" for result in judge_state_requirements(snapshot, view) for line in result.missing]
+    lines = [line for result in judge_state_requirements(snapshot, view) for line in result.missing]
+    missing = [f"not proved: {line}" for line in [*describe_missing_proofs(snapshot, view), *lines]]
     yield _make_stay_ticket(
         view,
         "late",
@@ -227,6 +230,23 @@ def _overdue_tickets(
             ]
         ),
         verify=f"assay explain {view.name}",
+    )
+
+
+def _hand_over_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
+    """Yield the ticket of a node that served another customer, and that no hand-over has begun for."""
+    rules, node_state = snapshot.policy.hand_over, view.node_state
+    refusal = find_hand_over_refusal(snapshot, view, snapshot.policy.service_state)
+    if rules is None or refusal is None or node_state.state == rules.state:
+        return
+    yield _make_stay_ticket(
+        view,
+        HAND_OVER,
+        title=f"prove that nothing of its former customer is left on {view.name}",
+        expected=snapshot.policy.states[rules.state].summary,
+        seen=refusal.text,
+        verify=f"assay explain {view.name}",
+        steps=f"assay move {view.name} {rules.state} --reason '…'; or name its former customer in the inventory again",
     )
 
 

@@ -16,6 +16,7 @@ from assay.decide.moves.blast_radius_limits import LimitCapacity, holds_out_of_s
 from assay.decide.moves.cordons import propose_recordon
 from assay.decide.moves.corrections import hold_back_correction, is_correction
 from assay.decide.moves.excused_failures import drop_excused_faults, drop_explained_drift, propose_known_issue_records
+from assay.decide.moves.hand_over import find_hand_over_refusal, list_proofs, propose_hand_over
 from assay.decide.moves.manual_moves import (
     SCHEDULER_SILENT,
     find_withdrawal_reason,
@@ -232,6 +233,7 @@ def _collect_proposals(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _Pas
     yield from propose_flapping_escalation(snapshot, view)
     if find_withdrawal_reason(snapshot, view.node_state, short):
         view = replace(view, node_state=replace(view.node_state, pending=None))
+    yield from propose_hand_over(snapshot, view)
     yield from propose_manual_move(snapshot, view)
     yield from fault_remedies.propose_fault_remedies(snapshot, view)
     yield from propose_transitions(snapshot, view)
@@ -284,8 +286,10 @@ def _grant_or_refuse(
     snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, blockers: tuple[str, ...], bounds: _PassBounds
 ) -> Decision:
     """Return the decision for a move, or a record of what holds the move back. A granted move uses up capacity."""
-    if prohibition := find_prohibition(snapshot, view, proposal) or _find_pool_refusal(
-        snapshot, view, proposal, bounds
+    if prohibition := (
+        find_prohibition(snapshot, view, proposal)
+        or find_hand_over_refusal(snapshot, view, proposal.to)
+        or _find_pool_refusal(snapshot, view, proposal, bounds)
     ):
         return refuse_proposal(snapshot, view, proposal, prohibition)
     to, is_order = _find_limited_state(snapshot, view, proposal), proposal.rule_name == PERSON_RULE
@@ -299,6 +303,7 @@ def _grant_or_refuse(
         return refuse_proposal(snapshot, view, proposal, untrusted)
     if to:
         bounds.capacity.reserve(view, to, is_order=is_order)
+    proposal = replace(proposal, causes=(*proposal.causes, *list_proofs(snapshot, view, proposal.to)))
     return grant_proposal(snapshot, view, proposal, blockers)
 
 

@@ -15,7 +15,15 @@ from fnmatch import fnmatchcase
 
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
-from assay.model.decision import DISTURBING_ACTIONS, PERSON_RULE, Decision, DecisionCause, DecisionTiming, ReplacedNode
+from assay.model.decision import (
+    DISTURBING_ACTIONS,
+    HAND_OVER,
+    PERSON_RULE,
+    Decision,
+    DecisionCause,
+    DecisionTiming,
+    ReplacedNode,
+)
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_duration, hours, parse_time
@@ -48,6 +56,8 @@ def grant_proposal(
     snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, blockers: Iterable[str] = ()
 ) -> Decision:
     """Return the decision that grants a proposal; `blockers` are what a pending decision waits for."""
+    is_noted = proposal.timing == "record" and proposal.rule_name == HAND_OVER
+    is_opened = is_noted or (proposal.timing == "immediate" and snapshot.policy.is_in_service(proposal.to))
     return Decision(
         id=_derive_decision_id(view, proposal.timing, proposal),
         node=view.name,
@@ -59,6 +69,7 @@ def grant_proposal(
         causes=proposal.causes,
         blockers=tuple(blockers),
         replaces=proposal.replaces,
+        customer=view.node.settings.customer if is_opened else "",
     )
 
 

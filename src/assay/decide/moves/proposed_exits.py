@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from assay.decide.moves.circuit_breaker import has_missed_deadline
 from assay.decide.moves.excused_failures import make_failure_cause
 from assay.decide.moves.fault_remedies import make_fault_cause, make_lemon_causes, shorten_fault_causes
+from assay.decide.moves.hand_over import describe_missing_proofs
 from assay.decide.moves.manual_moves import pending_policy_path
 from assay.decide.moves.proposals import Proposal
 from assay.decide.moves.remedy_ladder import has_recurred, list_present_causes
@@ -155,6 +156,8 @@ def _passes(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
     if state.pass_to is None or not ready or stayed < hours(state.soak_hours):
         return None
     if (state.until_idle and not is_empty(view)) or describe_missing_burn_in(snapshot, view):
+        return None
+    if describe_missing_proofs(snapshot, view):
         return None
     proofs = (*(make_phase_cause(result) for result in results), *list_good_burn_in(view))
     causes = proofs or (_make_arrival_cause(snapshot, view),)

@@ -28,6 +28,7 @@ from assay.decide.trust.record import TRUST_KINDS, MoveRequest, advance_trust
 from assay.model.decision import (
     CORRECTION_REMEDIES,
     GPU_RESET,
+    HAND_OVER,
     HELD_RULE,
     REPAIR_ACTIONS,
     RESTART_ACTIONS,
@@ -135,6 +136,9 @@ def _apply_decision(state: NodeState, entry: LedgerEntry) -> NodeState:
     """Record a decision, its response to the faults behind it, and its outstanding effects."""
     at, decision = format_time(entry.at), DecisionEntry.read(entry)
     state = change_state(state, decisions={**state.decisions, decision.decision: decision})
+    is_handed_over = decision.timing == "immediate" and any(cause.kind == HAND_OVER for cause in decision.causes)
+    if decision.customer or is_handed_over:
+        state = change_state(state, customer=decision.customer)
     if decision.timing == "pending":
         pending = PendingDecision(
             decision=decision.decision,

@@ -195,6 +195,7 @@ class NodeState:
     last burn-in, `trust` what people said to its decisions. `gpus` are the machine's GPUs by place, `former_gpus` the
     short names of those that others took the place of, `known_boots` the boots of which anything was ever recorded.
     `exchanged` says when another part took a place, `replaced_at` when a spare last took the node's, "" for never.
+    `customer` is the customer whom it served last, "" for none that an inventory names.
 
     In a stored state of a node whose faults are over, `HISTORY_FIELDS` are JSON text, `unread`, until one of them is
     used: most nodes of a fleet are well, and most of their state is what they have been through.
@@ -236,6 +237,7 @@ class NodeState:
     exchanged: Mapping[str, str] = field(default_factory=dict)
     known_boots: frozenset[str] = frozenset()
     replaced_at: str = ""
+    customer: str = ""
     unread: str = internal(default="")
 
     def __getattr__(self, name: str) -> Any:

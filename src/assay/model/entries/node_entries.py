@@ -73,6 +73,7 @@ class DecisionEntry(EntryContent):
     remedy: str = shown(missing="")
     causes: tuple[DecisionCause, ...] = shown("because", missing=())
     blockers: tuple[str, ...] = shown(missing=())
+    customer: str = shown(omit_stored=True, default="")
 
     @classmethod
     def from_decision(cls, decision: Decision) -> DecisionEntry:
@@ -86,6 +87,7 @@ class DecisionEntry(EntryContent):
             remedy=decision.remedy,
             causes=decision.causes,
             blockers=decision.blockers,
+            customer=decision.customer,
         )
 
 

@@ -33,6 +33,7 @@ from assay.model.specs.policy_sections import (
     EffectRetryPolicy,
     FaultBreakerLimits,
     FaultRule,
+    HandOverRules,
     HoldReminder,
     LifecycleState,
     OperationName,
@@ -69,7 +70,8 @@ class LifecyclePolicy(SpecDocument):
     `pages`: where people open them, such as https://assay.example.org; commands and messages name them.
     `notices`: where customers are told of their nodes. `commits`: which commits are accepted.
     `retention`: how long runs are kept. `trust`: how far automation goes; without it, it only watches.
-    `operations`: what people may order by name; what is not there is refused.
+    `operations`: what people may order by name; what is not there is refused. `hand_over`: what must be proved of a
+    node before it serves another customer.
     """
 
     kind: Literal["LifecyclePolicy"]
@@ -102,6 +104,7 @@ class LifecyclePolicy(SpecDocument):
     retention: RetentionRules = Field(default_factory=RetentionRules)
     trust: TrustRules = Field(default_factory=TrustRules)
     operations: dict[OperationName, OperationRule] = Field(default={})
+    hand_over: HandOverRules | None = None
 
     @property
     def states_in_service(self) -> frozenset[str]:
@@ -200,6 +203,9 @@ def _state_references(policy: LifecyclePolicy) -> Iterator[tuple[EntryPath, str]
     for state, content in policy.states.items():
         yield from ((_exit_path(state, field), target) for field, target in content.list_exits())
     yield from ((("ladder", "rungs", remedy, "to"), rung.to) for remedy, rung in policy.ladder.rungs.items())
+    if policy.hand_over:
+        yield ("hand_over", "state"), policy.hand_over.state
+        yield ("hand_over", "closed"), policy.hand_over.closed
     for verb, operation in policy.operations.items():
         yield ("operations", verb, "to"), operation.to
         yield from ((("operations", verb, "origins", number), name) for number, name in enumerate(operation.origins))

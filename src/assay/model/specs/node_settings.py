@@ -204,6 +204,8 @@ class NodeSettings(BaseModel):
       the BMC shows its serial number on none, or on several.
     - `fabric`: the design of its adapters. `lifecycle_start`: the state of a new node. `service_import`: nodes that
       serve already. `capacity`: how many nodes its pool delivers, and how many are spares.
+      `customer`: whose nodes these are, by name; "" for the site's own. The policy's `hand_over` says what must be
+      proved before a node that served another customer serves this one.
       `boot_image`: the Image that it boots. `node_network`: its links, for cloud-init. `endorsement_key_sha256`: the
       digest of the public endorsement key (DER) by which its TPM proves the machine.
     """
@@ -225,6 +227,7 @@ class NodeSettings(BaseModel):
     lifecycle_start: SpecName = DEFAULT_START
     service_import: ServiceImport | None = None
     capacity: PoolCapacity | None = None
+    customer: str = Field(default="", pattern=r"^[\w.@+-]{0,64}$")
     reach: list[str] = Field(default_factory=list)
     transport: TransportName = "ssh"
     slurm_step: SlurmStepSettings | None = None

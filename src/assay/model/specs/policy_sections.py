@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from assay.model.backoff import Backoff
 from assay.model.decision import ActionName, DecisionTiming
@@ -329,6 +329,37 @@ class EffectRetryPolicy(StrictModel):
     def deadline_s(self) -> float:
         """The deadline in seconds."""
         return self.deadline_minutes * 60
+
+
+class HandOverProof(StrictModel):
+    """What proves one point of a hand-over: all that is given.
+
+    `actions`: one of them is verified in this stay. `checks`: each passed since then on all that it is due for, by the
+    names of their functions.
+    """
+
+    actions: list[ActionName] = Field(default=[])
+    checks: list[str] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _proves_something(self) -> HandOverProof:
+        if not self.actions and not self.checks:
+            raise ValueError("a proof needs `actions` or `checks`")
+        return self
+
+
+class HandOverRules(StrictModel):
+    """What proves that nothing of a customer is left on a node. The inventory says whose a node is: `customer`.
+
+    A node that served another customer is opened only out of `state`, and only with all `proofs`, by name: the decision
+    names each. A node in service that the inventory gives to another customer goes to `closed` and waits for people.
+    `fresh_hours`: how old the evidence of checks may be.
+    """
+
+    state: str
+    closed: str
+    fresh_hours: float = Field(default=24, gt=0)
+    proofs: dict[SpecName, HandOverProof] = Field(min_length=1)
 
 
 OperationName = Literal[

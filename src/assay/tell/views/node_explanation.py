@@ -19,7 +19,7 @@ from assay.decide.state.entry_messages import describe_decision
 from assay.decide.state.node_state import EffectRecord, NodeState
 from assay.decide.state.operation_record import OPERATIONS
 from assay.ledger.ledger_reader import read_projection
-from assay.model.decision import DecisionCause, DecisionTiming
+from assay.model.decision import HAND_OVER, DecisionCause, DecisionTiming
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.facts import extend, fact, shown
 from assay.model.faults.fault_record import NOT_JUDGED
@@ -224,6 +224,7 @@ def judge_requirements(
 
     Both are empty for a node that the inventory no longer has, and for a state that the policy no longer has.
     """
+    from assay.decide.moves.hand_over import judge_hand_over
     from assay.decide.moves.required_checks import judge_state_requirements
 
     snapshot = _make_snapshot(source, state)
@@ -235,6 +236,9 @@ def judge_requirements(
         RequiredPhase(result.requirement.phase, len(result.passed), len(result.excused), result.missing)
         for result in results
     )
+    if proofs := judge_hand_over(snapshot, node):
+        missing = tuple(proof.missing for proof in proofs if proof.missing)
+        requires += (RequiredPhase(HAND_OVER, len(proofs) - len(missing), 0, missing),)
     undecided = tuple(
         extend(UndecidedFailure, recorded.outcome, why=reason)
         for recorded in node.latest
