@@ -37,6 +37,13 @@ class Family:
     edges: tuple[float, ...] = ()
     zero: bool = False
 
+    @classmethod
+    def from_row(cls, name: str, row: Mapping[str, Any]) -> Family:
+        """Return the family that a row of the table describes."""
+        labels = {label: LABELS[label] for label in row.get("labels", ())}
+        edges = EDGES.get(row.get("edges", ""), ())
+        return cls(name, row["type"], row["help"], labels, edges, row.get("zero", False))
+
     @property
     def unit(self) -> str:
         """The base unit with which the name ends, "" for a plain number."""
@@ -66,13 +73,8 @@ LABELS: dict[str, str] = _TABLE["labels"]
 """What each label says, for every family that has it."""
 
 
-def _make_family(name: str, row: Mapping[str, Any]) -> Family:
-    labels = {label: LABELS[label] for label in row.get("labels", ())}
-    return Family(name, row["type"], row["help"], labels, EDGES.get(row.get("edges", ""), ()), row.get("zero", False))
-
-
 FAMILIES = {
-    subject: [_make_family(name, row) for name, row in rows.items()] for subject, rows in _TABLE["subjects"].items()
+    subject: [Family.from_row(name, row) for name, row in rows.items()] for subject, rows in _TABLE["subjects"].items()
 }
 """Every family, by subject, in the order of docs/metrics.md."""
 FAMILIES_BY_NAME = {family.name: family for family in chain.from_iterable(FAMILIES.values())}
