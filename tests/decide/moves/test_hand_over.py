@@ -1,4 +1,4 @@
-"""A node goes from one customer to another: closed first, opened only with every proof, recorded with all."""
+"""A node goes from one customer to another: closed first, opened with every proof, and recorded with all of them."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from assay.adapters.scheduler import SchedulerNodeStatus, StatusReadings, group_
 from assay.decide.faults.identity import select_own
 from assay.decide.moves.circuit_breaker import can_be_wave
 from assay.decide.moves.cordons import find_rack_companions
+from assay.decide.moves.hand_over import serves_another
 from assay.decide.plan.setting_routes import list_settings_read
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.asset_history import project_node_setup
@@ -435,7 +436,8 @@ class FleetSnapshotCache:
         self._active_as_of = now
         for name in tuple(self._active_names):
             since = find_dormancy_start(self.context.policy, self._states[name])
-            if since is not None and since < now:
+            is_due = serves_another(self.context.policy, nodes[name], self._states[name])
+            if since is not None and since < now and not is_due:
                 self._active_names.remove(name)
         active = [nodes[name] for name in self._active_names]
         return self._active_names | find_rack_companions(self.context.policy, nodes.values(), active)

@@ -14,7 +14,9 @@ from assay.decide.moves.proposals import Proposal
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import HAND_OVER, DecisionCause
+from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import HandOverProof, HandOverRules, PhaseRequirement
 from assay.model.timestamps import parse_time
 
@@ -26,10 +28,15 @@ class ProofResult(NamedTuple):
     missing: str
 
 
+def serves_another(policy: LifecyclePolicy, node: Node, node_state: NodeState) -> bool:
+    """Whether a node last served another customer, or none that is known, than the inventory names."""
+    return policy.hand_over is not None and node_state.customer != node.settings.customer
+
+
 def find_former_customer(snapshot: FleetSnapshot, view: NodeSnapshot) -> str:
     """Return the customer that the node served last and serves no more by the inventory, "" for none."""
-    former = view.node_state.customer if snapshot.policy.hand_over else ""
-    return "" if former == view.node.settings.customer else former
+    is_another = serves_another(snapshot.policy, view.node, view.node_state)
+    return view.node_state.customer if is_another else ""
 
 
 def judge_hand_over(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[ProofResult]:
@@ -46,7 +53,7 @@ def describe_missing_proofs(snapshot: FleetSnapshot, view: NodeSnapshot) -> list
 
 
 def list_proofs(snapshot: FleetSnapshot, view: NodeSnapshot, to: str) -> list[DecisionCause]:
-    """Return what proves the hand-over, for the decision that opens the node or makes it a spare; else nothing."""
+    """Return what proves the hand-over, for a decision that opens the node or makes it a spare; nothing for others."""
     is_wanted = snapshot.policy.is_in_service(to) or to == snapshot.policy.spare_state
     proofs = judge_hand_over(snapshot, view) if is_wanted else []
     return [] if any(proof.missing for proof in proofs) else [proof.cause for proof in proofs if proof.cause]
@@ -67,7 +74,9 @@ def find_hand_over_refusal(snapshot: FleetSnapshot, view: NodeSnapshot, to: str)
 def propose_hand_over(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
     """Close a node in service that the inventory gives to another customer; note whom one serves for the first time."""
     rules, node_state, customer = snapshot.policy.hand_over, view.node_state, view.node.settings.customer
-    if rules is None or not snapshot.policy_state_of(view).in_service or node_state.customer == customer:
+    if rules is None or not snapshot.policy_state_of(view).in_service:
+        return
+    if not serves_another(snapshot.policy, view.node, node_state):
         return
     former = node_state.customer
     text = _describe_change(view, former) if former else f"it serves {customer}"
