@@ -240,10 +240,10 @@ def _read_sonic_switch(
         if cage < 0 or (split and part >= split):
             continue  # for management, or a part of a cage that the design does not split
         row = tables.get(f"COUNTERS:{ids.get(name, '')}", {})
-        sums = {ours: _add_up(row, theirs) for ours, theirs in SAI_COUNTERS.items()} | {
-            counters.DOWNED: downs.get(name)
-        }
-        counts = {counter: count for counter, count in sums.items() if count is not None}
+        counts = {counters.DOWNED: downs[name]} if name in downs else {}
+        for ours, theirs in SAI_COUNTERS.items():
+            texts = [row.get(f"SAI_PORT_STAT_{counter}", "") for counter in theirs]
+            counts |= {ours: sum(map(int, texts))} if all(texts) else {}
         bins = tuple(int(row[at]) for at in FEC_BINS) if row.keys() >= set(FEC_BINS) else ()
         port = PortId(guid, cage * (split or numbers.split or 1) + part + 1)
         ports.append(PortFacts(port, counters=counts, fec_bins=bins, module=_read_module(tables, name)))
@@ -261,12 +261,6 @@ def _read_sonic_switch(
 
 def _rows(tables: Tables, table: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     return ((key.removeprefix(table), row) for key, row in tables.items() if key.startswith(table))
-
-
-def _add_up(row: Mapping[str, str], names: Iterable[str]) -> int | None:
-    """Return the sum of a port's counters, None where it lacks one."""
-    texts = [row.get(f"SAI_PORT_STAT_{name}") for name in names]
-    return None if None in texts else sum(int(text) for text in texts if text is not None)
 
 
 def _read_module(tables: Tables, name: str) -> dict[str, Any]:
