@@ -244,7 +244,8 @@ class PartSearch:
         total, threshold, is_learned = own.judge(crossed, racks)
         named, past_warnings, walked = self._name(total[0], threshold, self.today), [], []
         for evidence, week in zip(total[1:], own.weeks, strict=True):
-            for place, score in {one.place: one.score for one in self._name(evidence, threshold, week)[::-1]}.items():
+            strongest = {each.place: each.score for each in reversed(self._name(evidence, threshold, week))}
+            for place, score in strongest.items():
                 past_warnings.append(self._follow(drawn, readings, int(number[place]), week, score.days_left))
         for week, walk in walks.items():
             then, least_then, _ = walk.judge(
