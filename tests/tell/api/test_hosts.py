@@ -85,7 +85,12 @@ def test_groups_agree_with_their_nodes(ann: Caller) -> None:
         ours = [group for (known, _), group in groups.items() if known == kind]
         assert sum(group["delivered"]["nodes"] for group in ours) == fleet["delivered"]["nodes"]
     assert groups["customer", "acme"]["reserved"] == groups["pool", "h100-a"]["delivered"] == fleet["reserved"]
-    assert ann.get(f"{API}/capacity?kind=rack&name=lab1/r02").json == [groups["rack", "lab1/r02"]]
+    [rack] = ann.get(f"{API}/capacity?kind=rack&name=lab1/r02").json
+    held, then = rack.pop("reliability"), groups["rack", "lab1/r02"].pop("reliability")
+    assert (rack, held | {"since": then["since"]}) == (groups["rack", "lab1/r02"], then)
+    [out] = rack["out"]
+    assert (out["nodes"], held["failures"], held["in_repair"], held["mttr_hours"]) == (["n0007"], 1, 1, None)
+    assert held["mtbf_hours"] == held["up_hours"] > 0
 
 
 def test_nodes_are_active_where_the_scheduler_tells_jobs_and_not_known_where_it_does_not(state: AppState) -> None:

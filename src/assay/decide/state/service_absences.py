@@ -1,10 +1,13 @@
-"""When nodes were out of service, and how long such an absence takes by what earlier ones took. Pure."""
+"""When nodes were in service, out of it or not known, and how long an absence takes by earlier ones. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import product
+from typing import Literal
 
 from assay.decide.state.node_state import NodeState, TransitionRecord
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -12,6 +15,16 @@ from assay.model.timestamps import hours, parse_time
 
 MIN_RETURNS = 5
 """An estimate needs at least so many nodes that came back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSpan:
+    """A time of a node in one state. `unknown`: it was in service, and nobody knew how it was."""
+
+    standing: Literal["up", "down", "unknown"]
+    state: str
+    began_at: datetime
+    ended_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +77,55 @@ class ExpectedReturn:
         return next((at for at in (self.half, self.most, self.planned) if at and at > now), None)
 
 
+def list_stays(state: NodeState, until: datetime) -> Iterator[tuple[str, datetime, datetime]]:
+    """Yield each stay of a node that began before a time: the state, its begin, and its end or that time."""
+    moves = state.transitions
+    names = [moves[0].origin if moves else state.state, *(move.target for move in moves)]
+    begins = [parse_time(state.enrolled_at), *(parse_time(move.at) for move in moves)]
+    for name, began, ended in zip(names, begins, [*begins[1:], until], strict=True):
+        if began < until:
+            yield name, began, min(ended, until)
+
+
+def list_service_spans(
+    state: NodeState, in_service: Collection[str], begin: datetime, end: datetime, unread_since: str | None = None
+) -> Iterator[ServiceSpan]:
+    """Yield the times of a node from `begin` to `end`, from when it first served.
+
+    `unread_since`: since when it is not known, "" for ever; None: it is known.
+    """
+    silences, has_served = _list_silences(state, end, unread_since), False
+    for name, stay_began, ended in list_stays(state, end):
+        has_served |= name in in_service
+        began = max(stay_began, begin)
+        if not has_served or began >= ended:
+            continue
+        if name not in in_service:
+            yield ServiceSpan("down", name, began, ended)
+            continue
+        for silence_began, silence_ended in silences:
+            first, last = max(silence_began, began), min(silence_ended, ended)
+            if first < last:
+                if began < first:
+                    yield ServiceSpan("up", name, began, first)
+                yield ServiceSpan("unknown", name, first, last)
+                began = last
+        if began < ended:
+            yield ServiceSpan("up", name, began, ended)
+
+
+def _list_silences(state: NodeState, end: datetime, unread_since: str | None) -> list[tuple[datetime, datetime]]:
+    """Return when a node was not known, oldest first: its probe was silent, or both its agent and its BMC."""
+    silences = defaultdict[str, list[tuple[datetime, datetime]]](list)
+    for fault in state.faults:
+        if "silence" in fault.marks:
+            ended = parse_time(fault.cleared_at) if fault.cleared_at else end
+            silences[fault.subject.rpartition("/")[2]].append((parse_time(fault.first_seen), ended))
+    both = [(max(one[0], two[0]), min(one[1], two[1])) for one, two in product(silences["agent"], silences["bmc"])]
+    now = [(parse_time(unread_since), end)] if unread_since is not None else []
+    return sorted([*silences["probe"], *both, *now])
+
+
 def list_absences(node_state: NodeState, in_service: Collection[str]) -> list[ServiceAbsence]:
     """Return when a node was out of service, oldest first. A time before it first served does not count."""
     absences: list[ServiceAbsence] = []
@@ -81,8 +143,13 @@ def list_absences(node_state: NodeState, in_service: Collection[str]) -> list[Se
 
 def list_fleet_absences(policies: Collection[LifecyclePolicy], states: Iterable[NodeState]) -> list[ServiceAbsence]:
     """Return the absences of all nodes. A spare could serve: it is back."""
-    back = {name for policy in policies for name in (*policy.states_in_service, policy.spare_state)}
-    return [past for state in states for past in list_absences(state, back)]
+    proven = list_proven_states(policies)
+    return [past for state in states for past in list_absences(state, proven)]
+
+
+def list_proven_states(policies: Collection[LifecyclePolicy]) -> set[str]:
+    """Return the states of nodes that serve, or could: those of spares."""
+    return {name for policy in policies for name in (*policy.states_in_service, policy.spare_state)}
 
 
 def expect_return(

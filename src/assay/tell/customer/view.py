@@ -5,6 +5,7 @@ A notice is one line about a node that left service or came back.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,10 +13,15 @@ from textwrap import shorten
 from types import MappingProxyType
 
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.service_absences import ServiceAbsence, list_absences, list_fleet_absences
+from assay.decide.state.service_absences import (
+    ServiceAbsence,
+    list_absences,
+    list_fleet_absences,
+    list_service_spans,
+)
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
-from assay.model.timestamps import format_time, parse_time
+from assay.model.timestamps import format_time
 from assay.tell.customer.customer_explanation import (
     CustomerExplanation,
     explain_to_customer,
@@ -135,30 +141,16 @@ def measure_availability(
 ) -> Availability | None:
     """Return how available these nodes were from `begin` to `end`, each from when it first served; None: none did.
 
-    `unread`: the nodes that are not known, and when each was last read ("" for never): what came then does not count.
+    `unread`: the nodes that are not known now, and when each was last read ("" for never).
     """
-    total, served, begins = timedelta(), timedelta(), []
+    times, begins = defaultdict[str, timedelta](timedelta), []
     for state in states:
-        known_to = min(end, parse_time(unread[state.node])) if state.node in unread else end
-        stays = list(list_stays(state, known_to))
-        first = max(next((began for name, began, _ in stays if name in serving), known_to), begin)
-        if first >= known_to:
-            continue
-        begins.append(first)
-        total += known_to - first
-        for name, began, ended in stays:
-            served += max(ended - max(began, first), timedelta()) if name in serving else timedelta()
-    return Availability(served / total, min(begins), len(begins)) if begins else None
-
-
-def list_stays(state: NodeState, until: datetime) -> Iterator[tuple[str, datetime, datetime]]:
-    """Yield each stay of a node that began before a time: the state, its begin, and its end or that time."""
-    moves = state.transitions
-    names = [moves[0].origin if moves else state.state, *(move.target for move in moves)]
-    begins = [parse_time(state.enrolled_at), *(parse_time(move.at) for move in moves)]
-    for name, began, ended in zip(names, begins, [*begins[1:], until], strict=True):
-        if began < until:
-            yield name, began, min(ended, until)
+        spans = list_service_spans(state, serving, begin, end, unread.get(state.node))
+        known = [span for span in spans if span.standing != "unknown"]
+        begins += [span.began_at for span in known[:1]]
+        for span in known:
+            times[span.standing] += span.ended_at - span.began_at
+    return Availability(times["up"] / sum(times.values(), timedelta()), min(begins), len(begins)) if begins else None
 
 
 MAX_LINE = 360

@@ -9,26 +9,25 @@ from datetime import datetime, timedelta
 from math import comb
 from types import MappingProxyType
 
-from assay.decide.faults.incidents import Incident, list_incidents
-from assay.decide.state.node_state import NodeState, TransitionRecord
-from assay.decide.state.service_absences import list_absences
-from assay.model.decision import PERSON_RULE, find_rule_name
+from assay.decide.faults.incidents import list_incidents
+from assay.decide.state.node_state import NodeState
+from assay.decide.state.service_absences import list_absences, list_stays
 from assay.model.faults.fault_record import SEVERITIES
 from assay.model.fleet import Fleet
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.fault_relations import UNRELATED
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import parse_time
-from assay.tell.customer.view import list_stays, measure_availability
+from assay.tell.customer.view import measure_availability
 from assay.tell.views.incident_groups import name_kind
 from assay.tell.views.node_status import count_service
+from assay.tell.views.pool_delivery import find_cause
 
 WEEK = timedelta(days=7)
 MAX_ROWS = 10
 SURE = 0.05
 """Numbers of incidents that are less likely than this, if nothing has changed, are said to be more than chance."""
 TICKET_AGES = (timedelta(days=1), timedelta(days=7), timedelta.max)
-ORDERED, OTHER = "a person's order", "another reason, such as a rollout"
 Pair = tuple[int, int]
 """A number of this week, and that of the week before."""
 
@@ -144,7 +143,7 @@ def _list_causes(
             if incident.severity != "informational":
                 began[incident.cause.fault_class].append(incident.first_seen)
         for absence in list_absences(state, serving):
-            of_cause = hours[_find_cause(incidents, absence.transitions[0])]
+            of_cause = hours[find_cause(incidents, absence.transitions[0])]
             for week, end in enumerate((until, until - WEEK)):
                 lost = min(absence.ended_at or end, end) - max(absence.began_at, end - WEEK)
                 of_cause[week] += max(lost, timedelta()) / timedelta(hours=1)
@@ -156,14 +155,6 @@ def _list_causes(
             step = fault.investigate.partition(". ")[0] if fault else ""
             causes.append(LossCause(name_kind(catalog, kind), count, (this, before), step[:1].upper() + step[1:]))
     return sorted(causes, key=lambda cause: (-cause.hours[0], -cause.incidents[0], -cause.hours[1], cause.title))
-
-
-def _find_cause(incidents: Sequence[Incident], move: TransitionRecord) -> str:
-    """Return the fault class of the incident that took a node out of service, or who did."""
-    for incident in incidents:
-        if any(symptom.id in move.faults for symptom in incident.symptoms):
-            return incident.cause.fault_class
-    return ORDERED if move.is_order or find_rule_name(move.rule) == PERSON_RULE else OTHER
 
 
 def _count(times: Collection[str], until: datetime) -> Pair:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from typing import Literal
 
@@ -26,10 +27,12 @@ from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_contents import find_part_serials
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.last_seen import CONTACTS_FILE, LastSeen
+from assay.tell.views.pool_delivery import Reliability, measure_reliability
 from assay.tell.views.records import LiveRecords, find_unread
 
 Health = Literal["healthy", "unhealthy", "unknown"]
 NEVER_SERVED = "not yet in service"
+MONTH = timedelta(days=30)
 COMPONENTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "gpu": (("probe", "gpu"), ("gpu", "nvswitch", "collective", "trend.speed", "trend.memory")),
     "thermal": (("bmc", "sensor"), ("inlet", "gpu.hot", "hca.hot", "trend.heat", "bmc.event.temperature")),
@@ -182,6 +185,8 @@ class CapacityGroup:
     """What is out of service, by reason."""
     unhealthy: tuple[str, ...]
     """The nodes that are not healthy, in service or out."""
+    reliability: Reliability
+    """How its nodes held in the last 30 days."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +293,7 @@ class HostReader:
             yield self._measure(kind, name, states, readings)
 
     def _measure(self, kind: str, name: str, states: Sequence[NodeState], readings: StatusReadings) -> CapacityGroup:
-        serving = self.records.fleet.states_in_service
+        serving, now = self.records.fleet.states_in_service, self.records.clock.now()
         delivered = [state for state in states if state.state in serving]
         reserved = [state.node for state in delivered if self.list_customers(state.pool)]
         active = [node for node in reserved if node in readings.statuses and readings.statuses[node].jobs]
@@ -310,6 +315,7 @@ class HostReader:
             active=self._amount(active) if all(node in readings.statuses for node in reserved) else None,
             out=tuple(out),
             unhealthy=tuple(state.node for state in states if self.judge_health(state) != "healthy"),
+            reliability=measure_reliability(self.records.fleet, states, now - MONTH, now, self._unread),
         )
 
     def _amount(self, nodes: Sequence[str]) -> CapacityAmount:

@@ -1,21 +1,41 @@
-"""What pools deliver of what they declare: who is out, which spare took whose place, when enough nodes are back."""
+"""What pools deliver of what they declare: who is out, which spare took whose place, when enough nodes are back.
+
+And how it was over some time: how often nodes failed, how long repairs and their stages took, and what cost the hours.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
 
+from assay.decide.faults.incidents import Incident, list_incidents
 from assay.decide.moves.replacements import judge_pool
-from assay.decide.state.node_state import NodeState
-from assay.decide.state.service_absences import expect_return, list_fleet_absences
+from assay.decide.state.node_state import NodeState, TransitionRecord
+from assay.decide.state.service_absences import (
+    ServiceAbsence,
+    expect_return,
+    list_absences,
+    list_fleet_absences,
+    list_proven_states,
+    list_service_spans,
+    list_stays,
+)
 from assay.ledger.ledger_reader import read_projection
+from assay.model.decision import PERSON_RULE, find_rule_name
 from assay.model.entries.node_entries import NodeReplacedEntry
 from assay.model.facts import fact
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection
+from assay.model.specs.fault_relations import UNRELATED
 from assay.model.timestamps import format_time
 from assay.tell.views.records import RecordSource, find_unread
 
 SWAPS_SHOWN = 20
+ORDERED, OTHER = "a person's order", "another reason, such as a rollout"
+FIRST_PASSES = ("zap", "netboot", "reboot")
+HOUR = timedelta(hours=1)
 
 
 @fact
@@ -117,3 +137,163 @@ def list_pool_deliveries(source: RecordSource, states: Collection[NodeState]) ->
             )
         )
     return deliveries
+
+
+@fact
+class StageTime:
+    """How long repairs were in one state of the policy."""
+
+    state: str
+    """The state."""
+    stays: int
+    """How many stays in it ended."""
+    mean_hours: float | None
+    """How long these took, on average; null without one."""
+    hours: float
+    """The node-hours in it, with those of stays that last."""
+
+
+@fact
+class FirstPass:
+    """How often a step of the way into service succeeded when a node first came to it on that way."""
+
+    action: str
+    """What is done there: zap, netboot or reboot."""
+    tries: int
+    """How many first stays in its states ended."""
+    passed: int
+    """How many of these ended with the next state of the way, or in service."""
+    share: float | None
+    """Their share, 0 to 1; null without one."""
+
+
+@fact
+class Reliability:
+    """How nodes held over some time, each from when it first served. A proven spare counts as up."""
+
+    since: str
+    """When this time began: ISO 8601 UTC."""
+    up_hours: float
+    """Node-hours in service and known."""
+    down_hours: float
+    """Node-hours out of service."""
+    unknown_hours: float
+    """Node-hours in service in which nobody knew how the node was. They count in nothing else."""
+    failures: int
+    """How often a fault took a node out of service."""
+    mtbf_hours: float | None
+    """The mean time between failures: the hours up for each failure; null without one."""
+    repairs: int
+    """How many of the times that a fault took a node out ended."""
+    mttr_hours: float | None
+    """The mean time to repair: how long these lasted; null without one. What still lasts is not in it."""
+    in_repair: int
+    """How many still last."""
+    stages: tuple[StageTime, ...]
+    """The time in each state of these repairs, the most first."""
+    first_passes: tuple[FirstPass, ...]
+    """The share of first passes of zap, netboot and reboot."""
+    lost: dict[str, float]
+    """The node-hours out of service by cause, the most first: the fault class; a person's order; another reason."""
+
+
+def list_absences_by_cause(
+    fleet: Fleet, state: NodeState, in_service: Collection[str]
+) -> Iterator[tuple[str, ServiceAbsence]]:
+    """Yield the absences of a node, each with its cause: the fault class of the incident, ORDERED or OTHER."""
+    catalog, absences = fleet.sound_fault_catalog, list_absences(state, in_service)
+    incidents = list_incidents(catalog.fault_relations if catalog else UNRELATED, state) if absences else ()
+    for absence in absences:
+        yield find_cause(incidents, absence.transitions[0]), absence
+
+
+def find_cause(incidents: Sequence[Incident], move: TransitionRecord) -> str:
+    """Return the fault class of the incident that took a node out of service, or who did."""
+    for incident in incidents:
+        if any(symptom.id in move.faults for symptom in incident.symptoms):
+            return incident.cause.fault_class
+    return ORDERED if move.is_order or find_rule_name(move.rule) == PERSON_RULE else OTHER
+
+
+def measure_reliability(
+    fleet: Fleet, states: Collection[NodeState], begin: datetime, end: datetime, unread: Mapping[str, str]
+) -> Reliability:
+    """Return how these nodes held from `begin` to `end`. `unread`: as in measure_availability."""
+    proven = list_proven_states(fleet.policies.values())
+    times, lost, in_stage = (defaultdict[str, timedelta](timedelta) for _ in range(3))
+    stays, repairs = defaultdict[str, list[timedelta]](list), list[timedelta]()
+    passes, failures, in_repair = Counter[tuple[str, bool]](), 0, 0
+    for state in states:
+        for span in list_service_spans(state, proven, begin, end, unread.get(state.node)):
+            times[span.standing] += span.ended_at - span.began_at
+        passes.update(_list_first_passes(fleet, state, proven, begin, end))
+        for cause, absence in list_absences_by_cause(fleet, state, proven):
+            ended = absence.ended_at or end
+            if absence.began_at >= end or ended <= begin:
+                continue
+            lost[cause] += min(ended, end) - max(absence.began_at, begin)
+            if cause in (ORDERED, OTHER):
+                continue
+            failures += absence.began_at >= begin
+            if absence.ended_at and absence.ended_at <= end:
+                repairs.append(absence.ended_at - absence.began_at)
+            else:
+                in_repair += 1
+            for name, began, left in list_stays(state, min(ended, end)):
+                if began >= absence.began_at and left > begin:
+                    in_stage[name] += left - max(began, begin)
+                    if left < end:
+                        stays[name].append(left - began)
+    return Reliability(
+        since=format_time(begin),
+        up_hours=_round(times["up"]),
+        down_hours=_round(times["down"]),
+        unknown_hours=_round(times["unknown"]),
+        failures=failures,
+        mtbf_hours=_round(times["up"] / failures) if failures else None,
+        repairs=len(repairs),
+        mttr_hours=_average(repairs),
+        in_repair=in_repair,
+        stages=tuple(
+            StageTime(name, len(stays[name]), _average(stays[name]), _round(spent))
+            for name, spent in _sort_most_first(in_stage)
+        ),
+        first_passes=tuple(
+            FirstPass(action, tries, passed, round(passed / tries, 4) if tries else None)
+            for action in FIRST_PASSES
+            for passed in (passes[action, True],)
+            for tries in (passed + passes[action, False],)
+        ),
+        lost=tuple(
+            LostHours(cause, _round(spent))
+            for cause, spent in sorted(lost.items(), key=lambda item: (-item[1], item[0]))
+        ),
+    )
+
+
+def _list_first_passes(
+    fleet: Fleet, state: NodeState, proven: Collection[str], begin: datetime, end: datetime
+) -> Iterator[tuple[str, bool]]:
+    """Yield each action of FIRST_PASSES that a node first came to on a way into service, and whether it passed."""
+    tried = set[str]()
+    for (name, _, ended), (following, _, _) in pairwise(list_stays(state, end)):
+        if name in proven:
+            tried.clear()
+        if policy := fleet.policy_of_state.get(name):
+            declared = policy.states[name]
+            first = [action for action in declared.entry if action in FIRST_PASSES and action not in tried]
+            tried.update(first)
+            if ended > begin:
+                yield from ((action, following == declared.pass_to or following in proven) for action in first)
+
+
+def _sort_most_first(times: Mapping[str, timedelta]) -> list[tuple[str, timedelta]]:
+    return sorted(times.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _average(spans: Sequence[timedelta]) -> float | None:
+    return _round(sum(spans, timedelta()) / len(spans)) if spans else None
+
+
+def _round(span: timedelta) -> float:
+    return round(span / HOUR, 2)
