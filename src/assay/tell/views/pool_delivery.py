@@ -264,10 +264,7 @@ def measure_reliability(
             for passed in (passes[action, True],)
             for tries in (passed + passes[action, False],)
         ),
-        lost=tuple(
-            LostHours(cause, _round(spent))
-            for cause, spent in sorted(lost.items(), key=lambda item: (-item[1], item[0]))
-        ),
+        lost={cause: _round(spent) for cause, spent in _sort_most_first(lost)},
     )
 
 
