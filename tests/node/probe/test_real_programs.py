@@ -29,8 +29,9 @@ from assay.node.load_tools.stress_tools import run_memory, run_stressapptest
 from assay.node.load_tools.tool_call import LoadOrder, SiteSettings, ToolOutput
 from assay.node.probe.devices import network_adapters, nvme
 from assay.node.probe.host import DAEMONS, PTP, read_services, read_timekeeping
-from assay.node.probe.named_settings import read_unit_settings
+from assay.node.probe.named_settings import ask_tpm, read_unit_settings
 from assay.node.probe.node_access import NodeRoot
+from tests.act.boot.real_tpm import run_tpm
 from tests.support.reserved_ports import reserve_ports
 
 pytestmark = pytest.mark.slow(minutes=2)
@@ -280,3 +281,18 @@ def _wait_for(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < until
         time.sleep(0.1)
+
+
+def test_a_real_tpm_says_whether_somebody_owns_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with run_tpm(tmp_path) as tpm:
+        for name, text in tpm.environment.items():
+            monkeypatch.setenv(name, text)
+        read = ask_tpm("owner")
+        assert callable(read)
+        none = {name: {"value": False} for name in ("owner", "endorsement", "lockout")}
+        assert read() == none
+        tpm.run("tpm2_changeauth", "-c", "o", "secret")
+        assert read() == {**none, "owner": {"value": True}}
+        tpm.run("tpm2_clear", "-c", "p")
+        assert read() == none
+    assert "failed" in read(), "a TPM that does not answer has no owner for all that is known, and is not proved"
