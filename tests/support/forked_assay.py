@@ -248,11 +248,11 @@ def _import_assay() -> None:
     from _pytest.config import default_plugins
 
     import assay
-    from assay.declare import schemas
     from assay.declare.loader import load_fleet
     from assay.declare.repository.tree import WorkingFolder
     from assay.declare.spec_values_read_by_checks import read_check_inputs
     from assay.declare.yaml import ParseCache
+    from assay.model import plugins
     from tests.support.shared_reading import share_what_is_read
 
     for module in pkgutil.walk_packages(assay.__path__, "assay."):
@@ -262,10 +262,10 @@ def _import_assay() -> None:
         importlib.import_module(f"_pytest.{name}")
     _build_models(BaseModel)
     read_check_inputs(WorkingFolder(ROOT))  # what is pure and remembered by content
-    schemas.build_schemas = cache(schemas.build_schemas)
-    schemas.build_schemas()
     share_what_is_read(ParseCache())  # most fleets are copies of this one
     _ = load_fleet(ROOT).fault_catalog.kernel_log_matcher
+    plugins._read_entry_points.cache_clear()  # a command may have plugins of its own
+    plugins._read_all_entry_points.cache_clear()
     gc.collect()
     gc.freeze()
 

@@ -28,17 +28,17 @@ from assay.model.errors import AssayError
 from assay.model.reading import ReadingTree, failed, parse_reading
 from assay.model.text.lists import format_list
 from assay.model.text.safe_text import MIN_SECRET_LENGTH, REDACTION, redact
-from assay.node.probe.diagnostics import ALL_REPORTS_S, MAX_REPORT_BYTES, REPORTS
 from assay.observe.evidence_collector import read_bmc_channel
 from assay.observe.evidence_store import write_atomically
-from assay.observe.transports.transport import run_remote_probe
+from assay.observe.transports.transport import read_diagnostics, run_remote_probe
 
 patience_s = 0.0
 undone_by = ""
 """One file more does no harm."""
 SCHEMA = 1
 MAX_ARCHIVE_BYTES = 32 * 2**20
-READINGS_S, REPORTS_S, BMC_S = 30.0, ALL_REPORTS_S + 20.0, 15.0
+MAX_REPORT_BYTES = 16 * 2**20
+READINGS_S, BMC_S = 30.0, 15.0
 LIVE_AREAS = "host,gpu,hca,nic,nvme,aer,pci,memory,kernel_log"
 MANIFEST = "manifest.json"
 NOTHING = failed("the probe says nothing of it")
@@ -164,13 +164,11 @@ def _read_node(context: ActionContext, name: str) -> Iterator[tuple[str, Member]
     node = context.fleet.nodes[name]
     readings = run_remote_probe(node, ["--areas", LIVE_AREAS], READINGS_S)["probe"]
     silent = parse_reading(readings)
-    reports = readings if silent else run_remote_probe(node, ["--areas", "diagnostics"], REPORTS_S)["probe"]
+    reports = read_diagnostics(node, readings if silent else None)
     yield "kernel.log", _make_log({"lines": readings} if silent else readings.pop("kernel_log", NOTHING))
     yield "fabric-counters.json", _make_json(readings if silent else readings.get("hca", NOTHING))
     yield "node.json", _make_json(readings)
-    reports = reports if parse_reading(reports) else reports.get("diagnostics", NOTHING)
-    for report in REPORTS:
-        yield report, _unpack_report(reports if parse_reading(reports) else reports.get(report, NOTHING))
+    yield from ((name, _unpack_report(report)) for name, report in reports.items())
 
 
 def _make_log(log: ReadingTree) -> Member:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.plugins import TRANSPORTS
-from assay.model.reading import failed, parse_reading
+from assay.model.reading import ReadingTree, failed, parse_reading
 from assay.observe.json_command import run_json_command
 from assay.observe.transports.command import ReachTransport
 from assay.observe.transports.transport_protocol import ProbeTransport, TransportContext
@@ -64,6 +64,20 @@ def run_remote_probe(
         if mistakes := find_evidence_mistakes(answer, "tree"):
             answer = failed(f"the transport {node.settings.transport} gives no readings: {mistakes}")
     return _split_channels(answer, arguments)
+
+
+def read_diagnostics(node: Node, silence: ReadingTree | None = None) -> dict[str, ReadingTree]:
+    """Return the reports that a vendor asks for, by name, as the probe packs them; each is `failed` where none came.
+
+    `silence`: why the node is not asked any more.
+    """
+    from assay.node.probe.diagnostics import ALL_REPORTS_S, REPORTS  # few passes ask for them
+
+    overhead_s = 2 * TRANSPORT_OVERHEAD_S
+    answer = silence or run_remote_probe(node, ["--areas", "diagnostics"], ALL_REPORTS_S + overhead_s)["probe"]
+    nothing = failed("the probe says nothing of it")
+    reports = answer if parse_reading(answer) else answer.get("diagnostics", nothing)
+    return {name: reports if parse_reading(reports) else reports.get(name, nothing) for name in REPORTS}
 
 
 def run_local_probe(arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
