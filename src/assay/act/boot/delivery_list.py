@@ -208,8 +208,8 @@ def _read_row(row: _Row, places: Mapping[str, Sequence[int]]) -> dict[str, Any]:
         if field in cells:
             digits = re.sub(r"[^0-9a-f]", "", cells[field].lower())
             if not _MAC_DIGITS.fullmatch(digits):
-                what, fix = f"{field} {cells[field]} is no MAC address", "it has twelve hexadecimal digits"
-                raise AssayError(what, where=row.where, fix=fix)
+                message, fix = f"{field} {cells[field]} is no MAC address", "it has twelve hexadecimal digits"
+                raise AssayError(message, where=row.where, fix=fix)
             machine[field] = ":".join(digits[place : place + 2] for place in range(0, 12, 2))
     machine |= {"rack": cells["rack"], **_read_units(cells, row.where)}
     machine |= {"pdu": cells["pdu"]} if "pdu" in cells else {}
@@ -222,8 +222,8 @@ def _read_row(row: _Row, places: Mapping[str, Sequence[int]]) -> dict[str, Any]:
         ExpectedMachine.model_validate({**machine, "name": machine["name"] or "todo"})
     except ValidationError as refusal:
         first = refusal.errors()[0]
-        what = f"{first['loc'][0]} {first['input']}: {first['msg']}"
-        raise AssayError(what, where=row.where, fix="correct the cell, or remove the row") from None
+        message = f"{first['loc'][0]} {first['input']}: {first['msg']}"
+        raise AssayError(message, where=row.where, fix="correct the cell, or remove the row") from None
     return machine
 
 
