@@ -121,7 +121,8 @@ def _list_silences(state: NodeState, end: datetime, unread_since: str | None) ->
         if "silence" in fault.marks:
             ended = parse_time(fault.cleared_at) if fault.cleared_at else end
             silences[fault.subject.rpartition("/")[2]].append((parse_time(fault.first_seen), ended))
-    both = [(max(one[0], two[0]), min(one[1], two[1])) for one, two in product(silences["agent"], silences["bmc"])]
+    pairs = product(silences["agent"], silences["bmc"])
+    both = [(max(agent[0], bmc[0]), min(agent[1], bmc[1])) for agent, bmc in pairs]
     now = [(parse_time(unread_since), end)] if unread_since is not None else []
     return sorted([*silences["probe"], *both, *now])
 
