@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.options import FleetDir, OutputFormat, option
+from assay.cli.options import FleetDir, TableFormat, option
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.facts import fact
+from assay.model.text.csv_rows import format_csv
+from assay.model.text.safe_text import escape_line
 
 if TYPE_CHECKING:
     from assay.tell.report.status_changes import RolloutWaits
+    from assay.tell.views.pool_delivery import ServiceLevelRow
 
 
 @fact
@@ -32,18 +35,29 @@ def report(
     since: Annotated[
         float, option("--since HOURS", "Overview: show what broke in the last HOURS hours.", min=0.0)
     ] = 24.0,
+    month: Annotated[
+        str, option("--month YYYY-MM", "Show what pools delivered in this month of their service levels instead.")
+    ] = "",
     fleet: FleetDir = Path(),
-    form: OutputFormat = "text",
+    form: TableFormat = "text",
 ) -> None:
     """Build the overview (this week of the fleet beside the last, what broke and where) and the Allure report.
 
     Failures that the active rollout will remove are counted apart.
+
+    With --month: for each pool that declares a `service_level`, the node-hours delivered, lost and not known, the
+    credit, and what each cause cost.
 
     Exit codes: 0 the pages are built; 2 they could not be built.
     """
     from assay.tell.report.report_builder import build_reports
 
     workspace = Workspace(fleet.resolve())
+    if month:
+        _print_service_levels(workspace, month, form)
+        return
+    if form == "csv":
+        raise AssayError("the pages are no table", fix="use --month YYYY-MM for service levels as CSV")
     reports = workspace.reports_dir
     rollout = _read_rollout_waits(workspace)
     ledger = workspace.ledger_for_reading if workspace.has_ledger else None
@@ -57,6 +71,34 @@ def report(
         _serve_reports(reports)
     elif form == "text":
         typer.echo("  → browsers load the Allure report over HTTP only: `assay report --serve` serves all until Ctrl-C")
+
+
+def _print_service_levels(workspace: Workspace, month: str, form: TableFormat) -> None:
+    from dataclasses import fields
+
+    from assay.model.timestamps import parse_time
+    from assay.tell.views.pool_delivery import ServiceLevelRow, list_service_levels
+    from assay.tell.views.records import find_unread
+
+    try:
+        begin = parse_time(f"{month}-01")
+    except ValueError:
+        raise AssayError(f"{month!r} is not a month", fix="use --month 2026-11") from None
+    states, now = workspace.read_node_states(), workspace.clock.now()
+    rows = list(list_service_levels(workspace.fleet, states, begin, now, find_unread(workspace, states)))
+    if form == "csv":
+        typer.echo("\n".join(format_csv([each.name for each in fields(ServiceLevelRow)], rows)))
+        return
+    print_answer(rows, form, map(_format_level, rows) if rows else [f"no pool declares a service level for {month}"])
+
+
+def _format_level(row: ServiceLevelRow) -> str:
+    if row.cause:
+        return escape_line(f"  {row.lost_hours:.1f} h lost, {row.cause}: {', '.join(row.nodes) or 'no node'}")
+    share = "not known" if row.percent is None else f"{row.percent:.2f} %"
+    hours = f"{row.delivered_hours:.1f} of {row.declared_hours:.1f} node-hours, {row.unknown_hours:.1f} not known"
+    credit = f"credit {row.credit_percent or 0:g} %, at most {row.credit_at_most_percent:g} %"
+    return f"pool {row.pool}, {row.month}: {share} of {row.agreed_percent:g} % ({hours}); {credit}"
 
 
 def _read_rollout_waits(workspace: Workspace) -> RolloutWaits:

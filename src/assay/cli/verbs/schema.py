@@ -68,7 +68,10 @@ ANSWERS: Mapping[str, Answer] = {
     "suites list": {"": "assay.cli.verbs.suites:SuitesListAnswer"},
     "suites verify": {"": "assay.validate.must_fail_verification:SuiteProof"},
     "rejudge": {"": "assay.cli.verbs.rejudge:RejudgeAnswer"},
-    "report": {"": "assay.cli.verbs.report:ReportPagesAnswer"},
+    "report": {
+        "": "assay.cli.verbs.report:ReportPagesAnswer",
+        "with --month": "assay.tell.views.pool_delivery:ServiceLevelRow[]",
+    },
     "prune": {"": "assay.cli.verbs.prune:PruneAnswer"},
     "lab status": {"": "assay.cli.verbs.lab:LabStatusAnswer"},
     "trends": {"": "assay.decide.trends.warning_answers:TrendsAnswer"},

@@ -172,14 +172,39 @@ class ServiceImport(StrictModel):
         return datetime.fromisoformat(self.expires).replace(tzinfo=UTC)
 
 
+class Credit(StrictModel):
+    """In a month with less than `below` percent, customers are credited `percent` of its price."""
+
+    below: float = Field(gt=0, le=100)
+    percent: float = Field(gt=0, le=100)
+
+
+class AgreedLevel(StrictModel):
+    """What share of the declared node-hours of a month customers get (`percent`), from the day `since` on.
+
+    `source`: the contract that says so. Of several credits, the highest that applies counts.
+    """
+
+    percent: float = Field(gt=0, le=100)
+    since: IsoDay
+    credit: list[Credit] = Field(default_factory=list)
+    source: str = Field(min_length=1)
+
+    def find_credit(self, percent: float) -> float:
+        """Return what percentage of the price is credited for such a month."""
+        return max((credit.percent for credit in self.credit if percent < credit.below), default=0.0)
+
+
 class PoolCapacity(StrictModel):
     """How many nodes of a pool customers get (`delivered`), and how many more wait to take their places (`spares`).
 
-    The nodes that pass their tests first are delivered; what the pool has more becomes a spare.
+    The nodes that pass their tests first are delivered; what the pool has more becomes a spare. `service_level`: what
+    is agreed on with customers.
     """
 
     delivered: int = Field(ge=1)
     spares: int = Field(default=0, ge=0)
+    service_level: AgreedLevel | None = None
 
 
 class NodeSettings(BaseModel):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -29,13 +30,14 @@ from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.specs.fault_relations import UNRELATED
-from assay.model.timestamps import format_time
+from assay.model.timestamps import format_time, parse_time
 from assay.tell.views.records import RecordSource, find_unread
 
 SWAPS_SHOWN = 20
 ORDERED, OTHER = "a person's order", "another reason, such as a rollout"
 FIRST_PASSES = ("zap", "netboot", "reboot")
 HOUR = timedelta(hours=1)
+TOO_FEW = "too few nodes have been in service yet"
 
 
 @fact
@@ -294,3 +296,132 @@ def _average(spans: Sequence[timedelta]) -> float | None:
 
 def _round(span: timedelta) -> float:
     return round(span / HOUR, 2)
+
+
+@fact
+class ServiceLevelRow:
+    """What a pool delivered in a month of what its service level declares; or what one cause cost of it."""
+
+    month: str
+    """The month, such as 2026-11."""
+    pool: str
+    """The name of the pool."""
+    cause: str
+    """The fault class; a person's order; another reason; too few nodes. "" in the row of the whole pool."""
+    since: str
+    """From when it is measured: the begin of the month, or of the service level. ISO 8601 UTC."""
+    until: str
+    """Until when: the end of the month, or now. ISO 8601 UTC."""
+    declared_hours: float
+    """The node-hours that the pool should deliver."""
+    delivered_hours: float
+    """Of these, those in which a node served and was known."""
+    unknown_hours: float
+    """Of these, those in which a node was in service and not known, or no node was enrolled yet: not lost either."""
+    lost_hours: float
+    """Of these, the rest. Those of one moment are shared evenly by the nodes that are out then."""
+    agreed_percent: float
+    """The share that is agreed on."""
+    percent: float | None
+    """The hours delivered, in percent of those delivered and lost; null if neither is known."""
+    credit_percent: float | None
+    """What is credited for that, in percent of the price; null if it is not known."""
+    credit_at_most_percent: float
+    """What would be, if all hours that are not known were lost."""
+    nodes: tuple[str, ...]
+    """The nodes that were out by this cause, while hours were lost."""
+    decisions: tuple[str, ...]
+    """The decisions by which they left service, as the ledger has them."""
+
+
+def list_service_levels(
+    fleet: Fleet, states: Collection[NodeState], month: datetime, now: datetime, unread: Mapping[str, str]
+) -> Iterator[ServiceLevelRow]:
+    """Yield the rows of the pools that declare a service level: first the whole, then each cause, the most first."""
+    month_end = min((month + timedelta(days=32)).replace(day=1), now)
+    for pool, capacity in fleet.capacities.items():
+        agreed = capacity.service_level
+        begin = max(month, parse_time(agreed.since)) if agreed else month_end
+        if agreed is None or begin >= month_end:
+            continue
+        hours, lost = defaultdict[str, float](float), defaultdict[str, float](float)
+        out = defaultdict[str, set[tuple[str, str]]](set)
+        ours = [state for state in states if state.pool == pool and state.node in fleet.nodes]
+        for span, serving, unknown, away in _sweep(fleet, ours, begin, month_end, unread, capacity.delivered):
+            delivered = min(serving, capacity.delivered)
+            not_known = min(unknown, capacity.delivered - delivered)
+            missing = capacity.delivered - delivered - not_known
+            for standing, count in (("delivered", delivered), ("unknown", not_known), ("lost", missing)):
+                hours[standing] += count * span
+            for cause, node, decision in away if missing else ():
+                lost[cause] += missing * span / len(away)
+                out[cause].add((node, decision))
+            if missing and not away:
+                lost[TOO_FEW] += missing * span
+        hours = {standing: round(count, 2) for standing, count in hours.items()}
+        known, owed = hours["delivered"] + hours["lost"], sum(hours.values())
+        percent = round(100 * hours["delivered"] / known, 4) if known else None
+        whole = ServiceLevelRow(
+            month=f"{month:%Y-%m}",
+            pool=pool,
+            cause="",
+            since=format_time(begin),
+            until=format_time(month_end),
+            declared_hours=round(owed, 2),
+            delivered_hours=hours["delivered"],
+            unknown_hours=hours["unknown"],
+            lost_hours=hours["lost"],
+            agreed_percent=agreed.percent,
+            percent=percent,
+            credit_percent=None if percent is None else agreed.find_credit(percent),
+            credit_at_most_percent=agreed.find_credit(100 * hours["delivered"] / owed) if owed else 0.0,
+            nodes=(),
+            decisions=(),
+        )
+        yield whole
+        for cause, cost in sorted(lost.items(), key=lambda item: (-item[1], item[0])):
+            nodes, decisions = (tuple(sorted({pair[place] for pair in out[cause]} - {""})) for place in (0, 1))
+            if cost := round(cost, 2):
+                yield replace(whole, cause=cause, lost_hours=cost, nodes=nodes, decisions=decisions)
+
+
+Away = tuple[str, str, str]
+"""A node out of service: the cause, the node, and the decision by which it left."""
+
+
+def _sweep(
+    fleet: Fleet,
+    states: Collection[NodeState],
+    begin: datetime,
+    end: datetime,
+    unread: Mapping[str, str],
+    declared: int,
+) -> Iterator[tuple[float, int, int, list[Away]]]:
+    """Yield each time in which nothing changes: its hours, how many nodes serve and are known, or not, who is out.
+
+    Before the first of them was enrolled, nothing is known of the `declared` number.
+    """
+    proven = list_proven_states(fleet.policies.values())
+    first = max(begin, min((parse_time(state.enrolled_at) for state in states), default=end))
+    nobody = ("", "", "")
+    changes: list[tuple[datetime, int, str, Away]] = [(end, 0, "", nobody)]
+    changes += [(begin, declared, "unknown", nobody), (min(first, end), -declared, "unknown", nobody)]
+    for state in states:
+        absences = list(list_absences_by_cause(fleet, state, proven))
+        for span in list_service_spans(state, fleet.states_in_service, begin, end, unread.get(state.node)):
+            cause, decision = OTHER, ""
+            for name, absence in absences:
+                if absence.began_at <= span.began_at:
+                    cause, decision = name, absence.transitions[0].decision
+            kind = "spare" if span.standing == "down" and span.state in proven else span.standing
+            node = (cause, state.node, decision)
+            changes += [(span.began_at, 1, kind, node), (span.ended_at, -1, kind, node)]
+    counts, away, last = Counter[str](), Counter[Away](), begin
+    for at, by, standing, node in sorted(changes):
+        if at > last:
+            yield (at - last) / HOUR, counts["up"], counts["unknown"], [*away]
+            last = at
+        counts[standing] += by
+        if standing == "down":
+            away[node] += by
+            away += Counter()
