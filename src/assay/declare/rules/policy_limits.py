@@ -188,9 +188,9 @@ def impossible_capacity(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Nobody can deliver nodes that are not there, and no spare comes where the policy has no state for spares."""
     sizes = Counter(host.pool for host in draft.hosts)
     has_spares = any(policy.spare_state for policy in draft.specs_of_model(LifecyclePolicy).values())
-    declared = {host.find_position("capacity"): host for host in draft.hosts if host.settings}
-    for place, host in declared.items():
-        pool, capacity = host.pool, host.settings.capacity if host.settings else None
+    declared = {host.pool: (host.settings.capacity, host) for host in draft.hosts if host.settings}
+    for pool, (capacity, host) in declared.items():
+        place = host.find_position("capacity")
         if capacity and draft.all_hosts_read and capacity.delivered + capacity.spares > sizes[pool]:
             message = f"{pool} has {sizes[pool]} nodes, and declares {capacity.delivered} and {capacity.spares} spares"
             yield RuleFinding(place, message, "declare fewer, or add nodes")
