@@ -344,7 +344,7 @@ def list_service_levels(
         begin = max(month, parse_time(agreed.since)) if agreed else month_end
         if agreed is None or begin >= month_end:
             continue
-        hours, lost = defaultdict[str, float](float), defaultdict[str, float](float)
+        summed, lost = defaultdict[str, float](float), defaultdict[str, float](float)
         out = defaultdict[str, set[tuple[str, str]]](set)
         ours = [state for state in states if state.pool == pool and state.node in fleet.nodes]
         for span, serving, unknown, away in _sweep(fleet, ours, begin, month_end, unread, capacity.delivered):
@@ -352,13 +352,13 @@ def list_service_levels(
             not_known = min(unknown, capacity.delivered - delivered)
             missing = capacity.delivered - delivered - not_known
             for standing, count in (("delivered", delivered), ("unknown", not_known), ("lost", missing)):
-                hours[standing] += count * span
+                summed[standing] += count * span
             for cause, node, decision in away if missing else ():
                 lost[cause] += missing * span / len(away)
                 out[cause].add((node, decision))
             if missing and not away:
                 lost[TOO_FEW] += missing * span
-        hours = {standing: round(count, 2) for standing, count in hours.items()}
+        hours = {standing: round(count, 2) for standing, count in summed.items()}
         known, owed = hours["delivered"] + hours["lost"], sum(hours.values())
         percent = round(100 * hours["delivered"] / known, 4) if known else None
         whole = ServiceLevelRow(
