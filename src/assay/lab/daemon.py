@@ -83,10 +83,12 @@ def _list_fabric_commands(world: LabWorld, nodes: Iterable[str]) -> Iterator[Map
     known: dict[str, Mapping[str, Any]] = {}
     for node in nodes:
         if node not in known:
-            tool, outputs = ("lldp", ETHERNET_OUTPUTS) if has_ethernet(world, node) else ("ibnetdiscover", TOOL_OUTPUTS)
+            module, outputs = "assay.lab.fabric.ibnetdiscover", TOOL_OUTPUTS
+            if has_ethernet(world, node):
+                module, outputs = "assay.lab.fabric.lldp", ETHERNET_OUTPUTS
             telemetry = {name: _make_command("assay.lab.fabric.port_telemetry", world, name, node) for name in outputs}
             commands = {
-                "fabric_discover": _make_command(f"assay.lab.fabric.{tool}", world, node),
+                "fabric_discover": _make_command(module, world, node),
                 "fabric_facts": telemetry,
             }
             known |= dict.fromkeys([node, *list_neighbours(world, node)], commands)
