@@ -32,7 +32,7 @@ OPTION = re.compile(r"--?[A-Za-z0-9]")
 PROGRAMS = {
     "apptainer", "df", "docker", "git", "gpg", "iblinkinfo", "ibnetdiscover", "ibqueryerrors", "kubectl", "mdadm",
     "openssl", "podman", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun", "ssh", "sudo", "systemctl",
-    "timedatectl", "umount",
+    "timedatectl", "tpm2_getcap", "umount",
 }
 # fmt: on
 """Programs that are called with no option too."""
