@@ -1,8 +1,8 @@
 """Runs `assay` as a process that starts quickly: a fork of one that has imported `assay` already.
 
 Imports are most of what a short command costs. Each worker of the tests keeps one process that has imported all of
-`assay`, has read the example fleet and has run no command. Each command is a fork of that process, with its own words,
-environment, working folder and exit code. `test_forked_assay.py` holds it against `python -m assay`.
+`assay` and has run none of it. Each command is a fork of that process, with its own words, environment, working folder
+and exit code. `test_forked_assay.py` holds it against `python -m assay`.
 """
 
 from __future__ import annotations
@@ -248,12 +248,8 @@ def _import_assay() -> None:
     from _pytest.config import default_plugins
 
     import assay
-    from assay.declare.loader import load_fleet
     from assay.declare.repository.tree import WorkingFolder
     from assay.declare.spec_values_read_by_checks import read_check_inputs
-    from assay.declare.yaml import ParseCache
-    from assay.model import plugins
-    from tests.support.shared_reading import share_what_is_read
 
     for module in pkgutil.walk_packages(assay.__path__, "assay."):
         if not module.name.endswith(LOADS_PLUGINS):
@@ -262,10 +258,6 @@ def _import_assay() -> None:
         importlib.import_module(f"_pytest.{name}")
     _build_models(BaseModel)
     read_check_inputs(WorkingFolder(ROOT))  # what is pure and remembered by content
-    share_what_is_read(ParseCache())  # most fleets are copies of this one
-    _ = load_fleet(ROOT).fault_catalog.kernel_log_matcher
-    plugins._read_entry_points.cache_clear()  # a command may have plugins of its own
-    plugins._read_all_entry_points.cache_clear()
     gc.collect()
     gc.freeze()
 

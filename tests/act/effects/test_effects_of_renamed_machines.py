@@ -28,7 +28,7 @@ def send(site, name: str, to: str = "production-powercycle-test") -> None:  # no
         LedgerEntry("d1", at, "decision", name, body | {"because": [], "blockers": []}),
         LedgerEntry("d1-moved", at, "transition", name, {"from": "production", "to": to, "decision": "d1"}),
     )
-    for action in ("cordon", "drain-now"):
+    for action in ("cordon", "drain-now", "collect"):
         site.settle(name, only=action)
 
 

@@ -83,6 +83,7 @@ def owe_reboot(site: Site, *names: str) -> Mapping[str, str]:
     for name in names:
         site.settle(name, only="cordon")
         site.settle(name, only="drain-now")
+        site.settle(name, only="collect")
     states = memory.node_states()
     owed = {name: list_outstanding_effects(site.desk.policy, states[name]) for name in names}
     assert all([one.action for one in effects] == ["reboot"] for effects in owed.values())

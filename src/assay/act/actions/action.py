@@ -93,9 +93,9 @@ class EffectVerification:
 
 def is_handed_over(context: ActionContext, node: str) -> bool:
     """Whether a node is in the state of a hand-over: an action that has nothing to do proves nothing there."""
-    state = read_node_states(context.ledger)[node].state
-    policy = context.fleet.policy_of_state.get(state)
-    return policy is not None and policy.hand_over is not None and policy.hand_over.state == state
+    known = read_node_states(context.ledger).get(node)
+    policy = context.fleet.policy_of_state.get(known.state) if known else None
+    return bool(known and policy and policy.hand_over and policy.hand_over.state == known.state)
 
 
 class UnfinishedAction(AssayError):

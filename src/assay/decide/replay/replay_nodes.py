@@ -62,7 +62,7 @@ class ReplayRules:
         active = {want.phase for want in wanted if want.active}
         checks = {}
         for phase in sorted({want.phase for want in wanted}):
-            ident = f"suites/{phase}/replayed.py::test_all"
+            ident = f"suites/{phase.replace('-', '_')}/replayed.py::test_all"
             checks[phase] = CheckDeclaration(id=ident, subject="node", phases=[phase], active=phase in active)
         return checks
 
