@@ -19,7 +19,7 @@ def test_a_flash_names_the_bundle_the_settings_and_the_machines_that_are_example
     machines, settings, push = list_refusals(repository.firmware("01.05.11", "01.05.12").plan())
     assert machines.endswith("serial_number in the inventory is a serial number of assay's own example")
     assert machines.startswith("a zap of 16 nodes (n0001..n0016) will be refused: "), "only nodes that assay zaps"
-    assert f"specs/nodes/hgx-h100.yaml:90: {SETTINGS}" in settings
+    assert f"specs/nodes/hgx-h100.yaml:92: {SETTINGS}" in settings
     assert f"specs/firmware/hgx-h100-2026-10.yaml:6: {PUSH}" in push
 
 

@@ -32,7 +32,7 @@ COMMENT = """\
 <!-- assay plan -->
 ### assay plan: inside the limits
 
-`HEAD` → `the working tree`: 1 limit, checks to run again on 20 nodes.
+`HEAD` → `the working tree`: 1 limit, checks to run again on 20 nodes, 1 other change.
 
 Assay-Plan: sha256:DIGEST
 
@@ -45,6 +45,12 @@ Assay-Plan: sha256:DIGEST
 <details><summary>Checks to run again (1)</summary>
 
 - 20 nodes (n0001..n0020): test 1, production 1 (because of limit gpu_temperature 85 °C → 84 °C)
+
+</details>
+
+<details><summary>Also changed (1)</summary>
+
+- NodeSpec hgx-h100-roce: limits.gpu_temperature.value: 85 → 84 (specs/nodes/hgx-h100.yaml:LINE); touches no pool
 
 </details>"""
 
@@ -125,7 +131,7 @@ def test_long_sections_of_text_are_cut_and_say_so(flashed) -> None:
 
 def test_the_headline_says_what_it_costs(flashed) -> None:
     assert format_headline(flashed) == (
-        "firmware on 20 nodes, checks to run again on 20 nodes, 6 waves in 6.69 days, 374 node-hours out of service"
+        "firmware on 20 nodes, checks to run again on 20 nodes, 6 waves in 6.71 days, 376 node-hours out of service"
     )
 
 

@@ -20,7 +20,7 @@ def test_a_class_that_leaves_a_rule_is_answered_by_the_next(repository) -> None:
     assert {state for state, _, _ in serving.cases} == {"production", "spare"}
     assert (serving.old.rule, serving.new.rule) == ("for-people", "degraded-in-production")
     restarts = {f"production-{how}" for how in ("netboot", "poweron", "reboot", "powercycle-test")}
-    assert {state for state, _, _ in verified.cases} == {*restarts, "wipe"}
+    assert {state for state, _, _ in verified.cases} == {*restarts, "wipe", "hand-over"}
     assert (verified.old.rule, verified.new.rule) == ("for-people-after-repair", "degraded-again")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from assay.lab.node.shell import SCRIPTS, TOOLS, install_tools
+from assay.lab.node.shell import FILE_PRINTERS, SCRIPTS, TOOLS, install_tools
 from assay.lab.tools.command_lines import check_words, read_command_lines
 from tests.support.places import ROOT
 
@@ -58,7 +58,7 @@ def find_program(tool: str) -> str:
 
 
 def test_each_tool_says_which_lines_it_takes_and_where_that_stands() -> None:
-    tools = {*TOOLS, *SCRIPTS, "df", "nv-fabricmanager"} - ITSELF
+    tools = {*TOOLS, *SCRIPTS, *FILE_PRINTERS} - ITSELF
     assert tools == {name.split()[0] for name in ENTRIES}
     for name, entry in ENTRIES.items():
         assert re.search(r"\d.*, https://\S+$", entry["source"]) or name in CLOSED, name

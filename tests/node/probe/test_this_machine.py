@@ -16,7 +16,7 @@ from assay.model.reading import PROBE_AREAS, parse_reading
 AREAS = [
     *("host", "gpu", "hca", "nic", "bond", "nvme", "aer"),
     *("pci", "memory", "file_systems", "kernel", "time", "services", "files"),
-    *("unit_settings", "adapter_settings", "kernel_log"),
+    *("unit_settings", "adapter_settings", "tpm", "bmc_network", "kernel_log"),
 ]
 WITH_TOOLS = ("gpu", "host", "time", "services")  # asked through the node's own tools, which have no root
 

@@ -221,8 +221,8 @@ def missing_fabric_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     inputs, checks = read_check_inputs(draft.tree), [check for _, check in draft.declared_checks]
     for design in draft.specs_of_model(FabricDesign).values():
         other_kind = {"infiniband", "roce"} - {design.kind_of_links}
-        due = [check.id for check in checks if other_kind.isdisjoint(check.needs)]
-        read = {name for check in due if check in inputs for name in inputs[check].fabric_limits}
+        not_due = {check.id for check in checks if not other_kind.isdisjoint(check.needs)}
+        read = {name for check, each in inputs.items() if check not in not_due for name in each.fabric_limits}
         lacking = sorted(read - design.limits.keys())
         if lacking and not design.nvlink:
             message = f"{design.name} has no limit {', '.join(lacking)}, which checks of suites/ read"
