@@ -15,9 +15,9 @@ import pytest
 from tests.architecture.source_tree import SourceModule, count_body_lines
 from tests.support.places import ROOT
 
-MAX_LINES = 151_717
-MAX_MODULES = 853
-MAX_SCRAPS = 48
+MAX_LINES = 153_214
+MAX_MODULES = 846
+MAX_SCRAPS = 47
 MAX_SKIPPED_FORMATS = 3
 MAX_EMPTY_NAMES = 42
 MAX_TYPED_DICTS = 4
