@@ -182,7 +182,7 @@ class Credit(StrictModel):
 class AgreedLevel(StrictModel):
     """What share of the declared node-hours of a month customers get (`percent`), from the day `since` on.
 
-    `source`: the contract that says so. Of several credits, the highest that applies counts.
+    `credit`: what is paid back where it was less; of several, the highest that applies counts. `source`: the contract.
     """
 
     percent: float = Field(gt=0, le=100)
