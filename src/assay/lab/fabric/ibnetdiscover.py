@@ -7,7 +7,7 @@ prints of the same cables in the simulator ibsim.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
@@ -99,13 +99,13 @@ def discover_lab_fabric(world: LabWorld, node: str = "") -> str:
     return f"#\n# Initiated from node {root[2:]} port {root[2:]}\n\n{net_file}"
 
 
-def main(arguments: list[str]) -> int:
-    """Print the discovery as ibnetdiscover would. Return 1, with the reason on stderr, if it fails; 2 on misuse."""
+def print_discovery(module: str, discover: Callable[..., str], arguments: Sequence[str]) -> int:
+    """Print a discovery of a lab's fabric. Return 1, with the reason on stderr, if it fails; 2 on misuse."""
     if len(arguments) not in (1, 2):
-        print("usage: python -m assay.lab.fabric.ibnetdiscover LABDIR [NODE]", file=sys.stderr)  # noqa: T201
+        print(f"usage: python -m assay.lab.fabric.{module} LABDIR [NODE]", file=sys.stderr)  # noqa: T201
         return 2
     try:
-        sys.stdout.write(discover_lab_fabric(LabWorld(Path(arguments[0])), *arguments[1:]))
+        sys.stdout.write(discover(LabWorld(Path(arguments[0])), *arguments[1:]))
     except AssayError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
@@ -113,4 +113,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(print_discovery("ibnetdiscover", discover_lab_fabric, sys.argv[1:]))

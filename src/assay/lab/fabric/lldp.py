@@ -9,15 +9,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from assay.fabric.discovery import DiscoveredDevice
 from assay.fabric.link_words import parse_rate
 from assay.lab.fabric.cabling import LabCabling, find_links, load_cabling
-from assay.lab.fabric.ibnetdiscover import peer_ports
+from assay.lab.fabric.ibnetdiscover import peer_ports, print_discovery
 from assay.lab.world import LabWorld
-from assay.model.errors import AssayError
 from assay.model.specs.fabric.cable import PortId, format_mac
 
 
@@ -67,15 +65,5 @@ def discover_ethernet(world: LabWorld, node: str = "") -> str:
     return format_lldp(now, peer_ports(find_links(world, now)), interfaces)
 
 
-def main(arguments: list[str]) -> int:
-    """Print the document. Return 1, with the reason on stderr, if it fails."""
-    try:
-        sys.stdout.write(discover_ethernet(LabWorld(Path(arguments[0])), *arguments[1:]))
-    except AssayError as error:
-        print(error, file=sys.stderr)  # noqa: T201
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(print_discovery("lldp", discover_ethernet, sys.argv[1:]))
