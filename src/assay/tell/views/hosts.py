@@ -225,11 +225,15 @@ class HostReader:
             return "unhealthy"
         return "unknown" if state.node in self._unread or not self._read_times.get(state.node) else "healthy"
 
-    def list_customers(self, pool: str) -> list[str]:
-        """Return the customers that have a pool."""
-        policies = [policy for policy in self.records.fleet.policies.values() if policy.access]
-        visitors = (item for policy in policies if policy.access for item in policy.access.visitors.items())
-        return [name for name, rights in visitors if rights.role == "customer" and pool in rights.pools]
+    @cached_property
+    def customers(self) -> Mapping[str, list[str]]:
+        """The customers that have each pool."""
+        customers = defaultdict[str, list[str]](list)
+        for policy in self.records.fleet.policies.values():
+            for name, rights in policy.access.visitors.items() if policy.access else ():
+                for pool in rights.pools:  # only a customer has pools
+                    customers[pool].append(name)
+        return customers
 
     def list_hosts(self, names: Collection[str]) -> list[HostRecord]:
         """Return the records of these nodes, by name."""
@@ -260,7 +264,7 @@ class HostReader:
                     out_because="" if serves else _find_reason(state, self.records.fleet.states_in_service),
                     expected=self._expected.get(name, ""),
                     health=self.judge_health(state),
-                    customers=tuple(self.list_customers(node.pool)),
+                    customers=tuple(self.customers.get(node.pool, ())),
                     jobs=tuple(map(str, status.jobs)) if status else (),
                     jobs_unknown="" if status else readings.errors.get(name, "its scheduler does not know this node"),
                     closed="; ".join(filter(None, (status.cordon, status.foreign_cordon))) if status else "",
@@ -285,7 +289,7 @@ class HostReader:
                 continue
             rack = f"{node.site}/{node.rack}"
             keys = [("fleet", ""), ("pool", node.pool), ("rack", rack), ("spec", node.spec)]
-            for key in [*keys, *(("customer", customer) for customer in self.list_customers(node.pool))]:
+            for key in [*keys, *(("customer", customer) for customer in self.customers.get(node.pool, ()))]:
                 groups[key].append(state)
         serving = [state.node for state in groups["fleet", ""] if state.state in fleet.states_in_service]
         readings = self.ask(serving)
@@ -295,7 +299,7 @@ class HostReader:
     def _measure(self, kind: str, name: str, states: Sequence[NodeState], readings: StatusReadings) -> CapacityGroup:
         serving, now = self.records.fleet.states_in_service, self.records.clock.now()
         delivered = [state for state in states if state.state in serving]
-        reserved = [state.node for state in delivered if self.list_customers(state.pool)]
+        reserved = [state.node for state in delivered if self.customers.get(state.pool)]
         active = [node for node in reserved if node in readings.statuses and readings.statuses[node].jobs]
         away = defaultdict[str, list[str]](list)
         for state in states:
@@ -305,16 +309,16 @@ class HostReader:
         for reason, nodes in sorted(away.items()):
             backs = [self._expected.get(node, "") for node in nodes]
             out.append(OutOfService(reason, tuple(nodes), self._count_gpus(nodes), max(backs) if all(backs) else ""))
-        healthy = [state.node for state in delivered if self.judge_health(state) == "healthy"]
+        unhealthy = {state.node for state in states if self.judge_health(state) != "healthy"}
         return CapacityGroup(
             kind=kind,
             name=name,
             delivered=self._amount([state.node for state in delivered]),
-            healthy=self._amount(healthy),
+            healthy=self._amount([state.node for state in delivered if state.node not in unhealthy]),
             reserved=self._amount(reserved),
             active=self._amount(active) if all(node in readings.statuses for node in reserved) else None,
             out=tuple(out),
-            unhealthy=tuple(state.node for state in states if self.judge_health(state) != "healthy"),
+            unhealthy=tuple(state.node for state in states if state.node in unhealthy),
             reliability=measure_reliability(self.records.fleet, states, now - MONTH, now, self._unread),
         )
 
