@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -71,6 +73,18 @@ def test_from_the_first_line_that_a_command_prints_without_any_shell(root: Path)
     program = script(root / "fetch", f'echo "{SECRET}"; echo "$1"; echo other >&2')
     assert password({"command": ["./fetch", "$HOME; exit 1"]}, root) == PASSWORD
     assert program.exists()
+
+
+def test_a_command_is_read_by_a_process_that_has_a_thousand_open_files(root: Path) -> None:
+    script(root / "fetch", f'echo "{SECRET}"')
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    with contextlib.ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        while (last := stack.enter_context(Path(os.devnull).open())).fileno() < 1024:  # what select() refuses
+            pass
+        assert last.fileno() >= 1024
+        assert password({"command": ["./fetch"]}, root) == PASSWORD
 
 
 def test_from_a_vault_that_ansible_itself_encrypted(root: Path) -> None:
