@@ -66,3 +66,10 @@ def test_the_command_of_the_inventory_prints_it(world):
     done = subprocess.run([*command, "errors"], capture_output=True, text=True, check=True)
     assert done.stdout == port_telemetry.format_ibqueryerrors(world)
     assert subprocess.run([*command, "nothing"], capture_output=True, check=False).returncode == 2
+
+
+def test_printing_starts_in_a_moment(world):
+    # a virtual node prints its fabric at every look: pydantic alone would take 0.3 CPU s each time
+    modules = "assay.lab.fabric.port_telemetry, assay.lab.fabric.ibnetdiscover"
+    ask = f"import sys, {modules}; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", ask], check=False).returncode == 0

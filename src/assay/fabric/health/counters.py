@@ -31,6 +31,18 @@ UNCORRECTED, IN_DISCARDS, PAUSES_IN, PAUSES_OUT, MARKED = ETHERNET_COUNTERS = (
 )
 """What only switches of Ethernet count: blocks that FEC could not correct, packets that were received and discarded,
 pauses of any priority (PFC), packets that were marked (ECN). Such switches tell counters that are 0 too."""
+SAI_COUNTERS = {
+    RECEIVED: ("IF_IN_ERRORS",),
+    DISCARDS: ("IF_OUT_DISCARDS",),
+    UNCORRECTED: ("IF_IN_FEC_NOT_CORRECTABLE_FRAMES",),
+    IN_DISCARDS: ("IF_IN_DISCARDS",),
+    PAUSES_IN: tuple(f"PFC_{priority}_RX_PKTS" for priority in range(8)),
+    PAUSES_OUT: tuple(f"PFC_{priority}_TX_PKTS" for priority in range(8)),
+    MARKED: ("ECN_MARKED_PACKETS",),
+}
+"""SONiC's counters of a port, after `SAI_PORT_STAT_` (sai/saiport.h); several are added up."""
+FEC_BINS = tuple(f"SAI_PORT_STAT_IF_IN_FEC_CODEWORD_ERRORS_S{symbols}" for symbols in range(16))
+SONIC_LANES = {"rx_power_dbm": "rx{}power", "tx_power_dbm": "tx{}power", "bias_ma": "tx{}bias"}
 CONSTRAINTS = ("PortXmitConstraintErrors", "PortRcvConstraintErrors")
 """They count packets that a port must not pass, such as those with a wrong P_Key (InfiniBand Architecture Spec.)."""
 

@@ -26,18 +26,6 @@ CAPACITY = re.compile(r"([0-9]{1,5}) pkeys capacity for this port")
 SONIC = re.compile(r'"(?:COUNTERS_PORT_NAME_MAP|TRANSCEIVER_DOM_SENSOR\||DEVICE_METADATA\||PSU_INFO\|)')
 DOWNS_FILE = re.compile(r"/sys/class/net/([^/\s]+)/carrier_down_count:(\d+)")
 BUILD = re.compile(r"(?m)^build_version: *'?([^'\s]+)")
-SAI_COUNTERS = {
-    counters.RECEIVED: ("IF_IN_ERRORS",),
-    counters.DISCARDS: ("IF_OUT_DISCARDS",),
-    counters.UNCORRECTED: ("IF_IN_FEC_NOT_CORRECTABLE_FRAMES",),
-    counters.IN_DISCARDS: ("IF_IN_DISCARDS",),
-    counters.PAUSES_IN: tuple(f"PFC_{priority}_RX_PKTS" for priority in range(8)),
-    counters.PAUSES_OUT: tuple(f"PFC_{priority}_TX_PKTS" for priority in range(8)),
-    counters.MARKED: ("ECN_MARKED_PACKETS",),
-}
-"""SONiC's counters of a port, after `SAI_PORT_STAT_` (sai/saiport.h); several are added up."""
-FEC_BINS = tuple(f"SAI_PORT_STAT_IF_IN_FEC_CODEWORD_ERRORS_S{symbols}" for symbols in range(16))
-LANES = {"rx_power_dbm": "rx{}power", "tx_power_dbm": "tx{}power", "bias_ma": "tx{}bias"}
 BLOCK = 32
 """Rows come in blocks of so many entries, also where the port has room for fewer."""
 
@@ -241,10 +229,10 @@ def _read_sonic_switch(
             continue  # for management, or a part of a cage that the design does not split
         row = tables.get(f"COUNTERS:{ids.get(name, '')}", {})
         counts = {counters.DOWNED: downs[name]} if name in downs else {}
-        for ours, theirs in SAI_COUNTERS.items():
+        for ours, theirs in counters.SAI_COUNTERS.items():
             texts = [row.get(f"SAI_PORT_STAT_{counter}", "") for counter in theirs]
             counts |= {ours: sum(map(int, texts))} if all(texts) else {}
-        bins = tuple(int(row[at]) for at in FEC_BINS) if row.keys() >= set(FEC_BINS) else ()
+        bins = tuple(int(row[at]) for at in counters.FEC_BINS) if row.keys() >= set(counters.FEC_BINS) else ()
         port = PortId(guid, cage * (split or numbers.split or 1) + part + 1)
         ports.append(PortFacts(port, counters=counts, fec_bins=bins, module=_read_module(tables, name)))
     build = BUILD.search(lines)
@@ -272,7 +260,7 @@ def _read_module(tables: Tables, name: str) -> dict[str, Any]:
     }
     lanes = {
         ours: tuple(number for lane in range(1, 9) if (number := _number(sensors.get(theirs.format(lane)))) is not None)
-        for ours, theirs in LANES.items()
+        for ours, theirs in counters.SONIC_LANES.items()
     }
     module: dict[str, Any] = {key: value for key, value in {**words, **lanes}.items() if value}
     degrees, volts = _number(sensors.get("temperature")), _number(sensors.get("voltage"))

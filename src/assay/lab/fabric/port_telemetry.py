@@ -16,8 +16,7 @@ from typing import Any
 from zlib import crc32
 
 from assay.fabric.discovery import DiscoveredCable
-from assay.fabric.health.counters import DOWNED
-from assay.fabric.health.switch_facts import FEC_BINS, LANES, SAI_COUNTERS
+from assay.fabric.health.counters import DOWNED, FEC_BINS, SAI_COUNTERS, SONIC_LANES
 from assay.lab.fabric.cabling import find_links, load_cabling
 from assay.lab.fabric.lldp import name_port
 from assay.lab.world import LabWorld
@@ -131,7 +130,7 @@ def _dump_port(name: str, identity: str, counts: Mapping[str, int], facts: Mappi
     symbols = {stat: str(bins[number] if number < len(bins) else 0) for number, stat in enumerate(FEC_BINS)}
     lanes = {
         theirs.format(lane): str(number)
-        for ours, theirs in LANES.items()
+        for ours, theirs in SONIC_LANES.items()
         for lane, number in enumerate(module[ours], 1)
     }
     made = {"manufacturer": module["vendor"], "model": module["part"], "serial": module["serial"]}

@@ -56,7 +56,8 @@ def fork_pytests() -> None:
     child imports fleet and suites itself: nothing of one judgement reaches another. The socket is closed when the run
     ends; then this process ends, and the kernel kills its children.
     """
-    import_module("assay.validate.items.suite_hooks")  # with pytest; the plugin imports it when it finds suites
+    for name in ("assay.validate.items.suite_hooks", "assay.ledger.store"):  # with pytest; shards import them late
+        import_module(name)
     gc.freeze()
     orders, running = socket.socket(fileno=os.dup(0)), dict[int, socket.socket]()
     while True:
