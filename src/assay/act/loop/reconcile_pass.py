@@ -134,6 +134,7 @@ def _run_pass(
     take_up_fleet(context)
     compare_cordons(fleet_state, names, assignment)
     run_outstanding_effects(fleet_state, names)
+    prepare_judgement(fleet_state, names)
     if scan_fabric:
         scan_fabrics(context, names)
     runs = observe_nodes(fleet_state, names)
@@ -161,13 +162,19 @@ def _note_wrong_clock(fleet_state: FleetSnapshotCache) -> Iterator[None]:
     fleet_state.is_clock_wrong = False
 
 
+def prepare_judgement(fleet_state: FleetSnapshotCache, names: Sequence[str]) -> None:
+    """Let pytest be imported while fabrics and nodes are read, if a check of these nodes is due."""
+    if group_by_due_phases(fleet_state.build_snapshot(), fleet_state.node_states(), names):
+        keep_pytest_ready(fleet_state.context.fleet.root)
+
+
 @records_pass("observe")
 def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
     """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
     context = fleet_state.context
     burning, snapshot = follow_burn_ins(fleet_state, names), fleet_state.build_snapshot()
-    if validate and group_by_due_phases(snapshot, fleet_state.node_states(), names):
-        keep_pytest_ready(context.fleet.root)
+    if validate:
+        prepare_judgement(fleet_state, names)
     with _note_wrong_clock(fleet_state):
         evidence = collect_node_evidence(context, snapshot, names, burning)
     record_parts(context, evidence)

@@ -21,6 +21,8 @@ PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
 RECEIVED_SIGNALS: list[int] = []
 """The signals from outside that this shard has received."""
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+IMPORTED_LATE = ("assay.validate.items.suite_hooks", "assay.validate.fixtures.fabric_views", "assay.ledger.store")
+"""What a shard imports for suites (with pytest), for checks of fabrics, and for those that count growth."""
 CHILD_POLL_S, MAX_ORDER_BYTES = 0.02, 1 << 20
 
 
@@ -56,7 +58,7 @@ def fork_pytests() -> None:
     child imports fleet and suites itself: nothing of one judgement reaches another. The socket is closed when the run
     ends; then this process ends, and the kernel kills its children.
     """
-    for name in ("assay.validate.items.suite_hooks", "assay.ledger.store"):  # with pytest; shards import them late
+    for name in IMPORTED_LATE:
         import_module(name)
     gc.freeze()
     orders, running = socket.socket(fileno=os.dup(0)), dict[int, socket.socket]()
