@@ -22,7 +22,6 @@ DECISION = {"decision": ID, "from": "triage", "to": "debug", "rule": "default.ya
 SENT = {"from": "n0001", "from_place": "gpu0", "sent_at": AT, "faults": ["gpu.xid.79"]}
 ROLLOUT = {"rollout": ID}
 GROUP = {"to": "zap", "reason": "bmc 1 → 2", "base": "ab" * 20, "nodes": ["n1", "n2"]}
-PHOTOS = [{"file": "label.jpg", "sha256": "0" * 64, "bytes": 9}]
 
 BURN_IN = {"burn_in": ID, "spec": "day", "hours": 24, "drifts": ["gpu5: warmer"]}
 TAKEOVER = {"serial": "S1", "account": "fleet", "factory_account": "root"}
@@ -135,11 +134,6 @@ LINES = [
         {"ticket": ID, "title": "GPU 5", "who": "tom", "note": "reseated"},
         "tom says that the work is done: GPU 5",
     ),
-    (
-        "ticket.photo",
-        {"ticket": ID, "title": "GPU 5", "who": "tom", "sha256": "ab", "type": "jpg", "bytes": 9},
-        "tom added a photo to ticket GPU 5",
-    ),
     ("machine.seen", {"machine": {"serial": "S1", "vendor": "V", "model": "M"}, "source": "lease"}, "serial S1, V M"),
     ("bmc.takeover", {**TAKEOVER, "step": "started"}, "factory login root is being changed to fleet"),
     ("bmc.takeover", {**TAKEOVER, "step": "failed", "reason": "no answer"}, "not changed for certain: no answer"),
@@ -191,11 +185,6 @@ LINES = [
         "a message about 1 node for acme",
     ),
     ("notices.sent", {"message": ID, "webhook": "acme", "count": 2}, "acme has a message about 2 nodes"),
-    (
-        "photos.taken",
-        {"effect": ID, "who": "eve", "photos": PHOTOS},
-        "1 photo for the dossier, added by eve: label.jpg",
-    ),
     ("alert.resolved", {"alert": "Hot", "fault": "gpu.thermal"}, "alert Hot is over"),
     ("alert.elsewhere", {"alert": "Hot", "detail": "rack 9"}, "1 alert that may speak of no node, such as Hot: rack 9"),
     ("schedule.begun", {"schedule": "scan", "part": "compute"}, "scan of compute begins"),

@@ -99,11 +99,6 @@ def _format_takeover(entry: boot.BmcTakeoverEntry, _: str) -> str:
     return f"its BMC accepts {entry.account}, and refuses the factory login {entry.factory_account}"
 
 
-def _format_photos(taken: asset.PhotosTakenEntry, _: str) -> str:
-    files = format_list([photo.file for photo in taken.photos], 6)
-    return f"{format_count(len(taken.photos), 'photo')} for the dossier, added by {taken.who}: {files}"
-
-
 def _format_seen_parts(seen: asset.PartsSeenEntry, _: str) -> str:
     """Return each changed part, the node's serial number, and the number of new parts."""
     parts = seen.parts.items()
@@ -382,7 +377,6 @@ _WORDS: Mapping[type[EntryContent], str | Callable[[Any, str], str]] = {
     ticket.TicketUpdatedEntry: _ticket_formatter("updated"),
     ticket.TicketClosedEntry: _ticket_formatter("closed"),
     ticket.TicketDoneEntry: "{0.who} says that the work is done: {0.title} ({0.note})",
-    ticket.TicketPhotoEntry: "{0.who} added a photo to ticket {0.title}",
     ticket.TicketReopenedEntry: _ticket_formatter("reopened"),
     ticket.TicketDeliveredEntry: _ticket_formatter("delivered"),
     ticket.DigestStartedEntry: lambda entry, _: (
@@ -398,7 +392,6 @@ _WORDS: Mapping[type[EntryContent], str | Callable[[Any, str], str]] = {
         f"{entry.webhook} has a message about {format_count(entry.count, 'node')}"
     ),
     ticket.DigestSentEntry: lambda entry, _: f"{entry.route} has a digest of {format_count(entry.count, 'ticket')}",
-    asset.PhotosTakenEntry: _format_photos,
     asset.PartsSeenEntry: _format_seen_parts,
     asset.SetupSeenEntry: _format_setup,
     asset.PartReplacedEntry: _format_replaced_node,

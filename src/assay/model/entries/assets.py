@@ -1,4 +1,4 @@
-"""Entries about hardware: serial numbers seen, replaced and returned, a node's setup, and the photos of a dossier."""
+"""Entries about hardware: serial numbers seen, replaced and returned, and a node's setup."""
 
 from __future__ import annotations
 
@@ -84,22 +84,3 @@ class PartReturnedEntry(EntryContent):
     from_place: str
     sent_at: str
     faults: tuple[str, ...]
-
-
-@fact
-class PhotoFile:
-    """One photo of a dossier by its file name, the sha256 of its content, and its size in bytes."""
-
-    file: str
-    sha256: str = shown(missing="")
-    bytes: int = shown(missing=0)
-
-
-@fact
-class PhotosTakenEntry(EntryContent):
-    """Photos were added to the dossier of effect `effect`, by whom."""
-
-    kind = "photos.taken"
-    effect: str
-    who: str
-    photos: tuple[PhotoFile, ...]

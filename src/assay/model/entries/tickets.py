@@ -66,19 +66,6 @@ class TicketDoneEntry(EntryContent):
 
 
 @fact
-class TicketPhotoEntry(EntryContent):
-    """A photo was added to a ticket, by whom, as earlier versions of assay took them. `bytes` is its size."""
-
-    kind = "ticket.photo"
-    ticket: str
-    title: str
-    who: str
-    sha256: str
-    type: str
-    bytes: int
-
-
-@fact
 class TicketClosedEntry(EntryContent):
     """A ticket was closed; `ticket` is its id, `by` the proof that the work is done."""
 

@@ -33,7 +33,7 @@ from assay.tell.views.records import LiveRecords, RecordSource
 from assay.tell.views.sources import find_commit_at, parse_place
 
 SUBJECTS_OF_KINDS = {
-    **dict.fromkeys(("hold", "release", "certified", "move", "zap.asked", "breaker.cleared", "photos.taken"), "people"),
+    **dict.fromkeys(("hold", "release", "certified", "move", "zap.asked", "breaker.cleared"), "people"),
     **dict.fromkeys(("transition", "node.enrolled", "node.renamed", "node.left"), "state"),
 }
 """What an entry of the timeline is about, by its kind; for other kinds it is the first word of the kind."""
