@@ -23,7 +23,7 @@ from assay.model.specs.load_parts import GOLDEN_FIXTURES
 BoundSide = Literal["at_least", "at_most", "equals"]
 BOUND_SIDES: tuple[BoundSide, ...] = ("at_least", "at_most", "equals")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
-PART_COUNT_PATHS = {"gpu": "gpus.pci", "hca": "hcas", "nic": "nics", "psu": "psus.count", "nvme": "nvme.count"}
+PART_COUNT_PATHS = PARTS_OF_SUBJECTS | {"gpu": "gpus.pci", "psu": "psus.count", "nvme": "nvme.count"}
 """What of a spec says over how many parts a check is repeated, and where they are."""
 FABRIC_FIXTURES = {"link", "fabric"}  # a check with one of these is judged by the designed cables
 MAX_KNOWN_FILES = 512

@@ -27,6 +27,7 @@ PROBE_AREAS = (
     "nic",
     "bond",
     "nvme",
+    "disk",
     "aer",
     "pci",
     "memory",

@@ -13,6 +13,7 @@ PART_BRANCHES: tuple[tuple[str, tuple[str, ...], str, str, str], ...] = (
     ("gpu", ("probe", "gpu", "devices"), "serial", "name", "vbios"),
     ("hca", ("probe", "hca"), "guid", "type", "firmware"),
     ("nvme", ("probe", "nvme"), "serial", "model", "firmware"),
+    ("disk", ("probe", "disk"), "serial", "model", "firmware"),
     ("dimm", ("probe", "memory", "firmware", "dimms"), "serial", "part", ""),
     ("psu", ("bmc", "psu"), "serial", "model", ""),
 )
@@ -62,7 +63,7 @@ def _place(kind: str, name: str, tree: Any, names: Mapping[str, str]) -> str:
     pci = name if kind == "gpu" else _text(tree, "pci")
     if known := names.get(pci.lower()):
         return known
-    return name if kind in ("hca", "nvme") else f"{kind}{name}" if name.isdecimal() else f"{kind} {name}"
+    return name if kind in ("hca", "nvme", "disk") else f"{kind}{name}" if name.isdecimal() else f"{kind} {name}"
 
 
 def _text(tree: Any, key: str) -> str:

@@ -257,6 +257,7 @@ def learn_entries(seen: ObservedNode) -> Iterator[DraftEntry]:
     yield from _roce(seen)
     yield _nics(seen)
     yield _nvme(seen)
+    yield from _disks(seen)
     yield _psus(seen)
     yield _count_entry(seen, "fans", ("bmc", "fan"))
     yield seen.make_read_entry("cpu_sockets", seen.read("probe", "host", "cpu_sockets"), int)
@@ -385,6 +386,15 @@ def _nvme(seen: ObservedNode) -> DraftEntry:
     (size, number), *others = Counter({gb: many for gb, many in sizes.items() if gb}).most_common()
     left_out = tuple(f"left out, since a spec has one size: {many} of {gb} GB" for gb, many in others)
     return DraftEntry("nvme", {"count": number, "size_gb": size}, (*left_out, *reasons))
+
+
+def _disks(seen: ObservedNode) -> Iterator[DraftEntry]:
+    disks, reasons = seen.parts("probe", "disk")
+    sizes = {name: int((read_typed_value(disk, "size_bytes", int) or 0) / 1e9) for name, disk in disks.items()}
+    if sizes:
+        yield DraftEntry("disks", [{"name": name, "size_gb": size} for name, size in sizes.items()], reasons)
+    elif seen.present_spec and seen.present_spec.disks:
+        yield seen.make_unread_entry("disks", *(reasons or ("none answered",)))
 
 
 def _psus(seen: ObservedNode) -> DraftEntry:

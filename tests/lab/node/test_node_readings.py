@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
-from assay.lab.node.virtual_node import render_node
+from assay.lab.faults.injection import inject_fault
+from assay.lab.node.virtual_node import make_initial_state, render_node
+from assay.lab.world import LabWorld
 from assay.model.evidence import read_at_path
+from assay.model.specs.node.node_spec import DiskSpec
 from assay.observe.evidence_contents import iterate_leaves
+from tests.lab.node.conftest import BUNDLE, NOW, SPEC, declared
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler (package gcc) for the stub NVML")
 
@@ -45,6 +49,18 @@ def test_a_healthy_node_reads_as_its_spec_says(node: Any) -> None:
     assert (value(probe, "nic/eth1/carrier"), value(probe, "nic/eth1/speed_mbps")) == (True, 100_000)
     assert value(probe, "nvme/nvme7/size_bytes") == 3840 * 10**9
     assert set(probe["aer"]) >= {GPU3}
+
+
+def test_sata_drives_are_read_and_show_what_is_planted(world: LabWorld, node: Any) -> None:
+    assert "absent" in node.probe("--areas", "disk")["disk"], "the spec declares none"
+    spec = SPEC.model_copy(update={"disks": [DiskSpec(name=name, size_gb=480) for name in ("sda", "sdb")]})
+    node.change(lambda state: state.update(make_initial_state(declared(node.name), spec, BUNDLE, NOW)))
+    assert value(node.probe("--areas", "disk"), "disk/sda/smart/passed") is True
+    inject_fault(world, "disk.failing", node.name, {})
+    inject_fault(world, "disk.gone", node.name, {"disk": 1})
+    disks = node.probe("--areas", "disk")["disk"]
+    assert list(disks) == ["sda"]
+    assert (value(disks, "sda/smart/pending"), value(disks, "sda/size_bytes")) == (8, 480 * 10**9)
 
 
 @needs_compiler

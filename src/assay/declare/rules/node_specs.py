@@ -38,6 +38,7 @@ PART_BOUNDS: dict[tuple[str, ...], NumberBound] = {
     ("nics", "mtu"): NumberBound(68, 16_384, "bytes", "no Ethernet adapter takes frames of more than 16 KiB"),
     ("nvme", "count"): NumberBound(0, 128, "drives", "no server holds more than 128 drives"),
     ("nvme", "size_gb"): NumberBound(1, 1_000_000, "GB", "no drive holds a petabyte"),
+    ("disks", "size_gb"): NumberBound(1, 1_000_000, "GB", "no drive holds a petabyte"),
     ("psus", "count"): NumberBound(0, 64, "supplies", "no server has more than 64 power supplies"),
     ("fans",): NumberBound(0, 256, "fans", "no server has more than 256 fans"),
     ("cpu_sockets",): NumberBound(0, 32, "sockets", "no server has more than 32 sockets"),

@@ -65,7 +65,7 @@ DEVICE = "\nDevice #1:\n----------\n\nDevice type:        ConnectX7\nDevice:    
 
 def device_files(state: VirtualNodeState) -> Files:
     """Yield every file about the devices as (path below the root, content)."""
-    for part in (_gpus, _amd_smi, _hcas, _roce, _nics, _bonds, _nvme, _smart, _identify):
+    for part in (_gpus, _amd_smi, _hcas, _roce, _nics, _bonds, _nvme, _smart, _identify, _disks):
         yield from part(state)
 
 
@@ -228,6 +228,28 @@ def _identify(state: VirtualNodeState) -> Files:
         formats |= {"oacs": ("format-erase" in can) << 1, "fna": ("format-crypto" in can) << 2}
         if drive["present"]:
             yield f"run/id-ctrl/{drive['name']}", json.dumps(formats) + "\n"
+
+
+def _disks(state: VirtualNodeState) -> Files:
+    """Yield what `smartctl --scan` and `smartctl --all` print of SATA drives."""
+    present = [disk for disk in state.get("disks", ()) if disk["present"]]
+    if state.get("disks"):
+        yield "sys/class/scsi_host/host0/proc_name", "ahci\n"
+    names = [{"name": f"/dev/{disk['name']}", "type": "scsi", "protocol": "SCSI"} for disk in present]
+    yield "run/smartctl/scan", json.dumps({"smartctl": {"exit_status": 0}, "devices": names}) + "\n"
+    for disk, device in zip(present, names, strict=True):
+        counts = [{"id": int(number), "raw": {"string": str(count)}} for number, count in disk["attributes"].items()]
+        printed = {
+            "device": {**device, "type": "sat", "protocol": "ATA"},
+            "model_name": "SAMSUNG MZ7L3480HCHQ-00A07",
+            "serial_number": disk["serial"],
+            "firmware_version": "JXTC604Q",
+            "user_capacity": {"bytes": disk["size_gb"] * 10**9},
+            "smart_status": {"passed": disk["passed"]},
+            "ata_smart_attributes": {"table": counts},
+            "temperature": {"current": disk["temperature_c"]},
+        }
+        yield f"run/smartctl/{disk['name']}", json.dumps(printed) + "\n"
 
 
 def _bonds(state: VirtualNodeState) -> Files:

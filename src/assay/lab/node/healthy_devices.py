@@ -294,6 +294,20 @@ def nvme(node: Node, spec: NodeSpec) -> list[DevicePart]:
     ]
 
 
+def disks(node: Node, spec: NodeSpec) -> list[DevicePart]:
+    """Return the SATA drives. `attributes`: counts by the number of the SMART attribute."""
+    healthy = {"passed": True, "temperature_c": 31, "present": True}
+    return [
+        {
+            **disk.model_dump(),
+            **healthy,
+            "serial": f"S{derive_serial_number(node.name, disk.name, 13)}",
+            "attributes": dict.fromkeys(("5", "187", "197", "198", "199"), 0),
+        }
+        for disk in spec.disks
+    ]
+
+
 def psus(node: Node, spec: NodeSpec) -> list[DevicePart]:
     """Return the power supplies."""
     healthy = {"present": True, "health": "OK", "input_v": 230, "output_w": 620}

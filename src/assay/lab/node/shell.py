@@ -138,6 +138,8 @@ SCRIPTS = {  # what the roles of playbooks/ call; and the battery, which needs s
     "modprobe": MODPROBE,
     "mstconfig": MSTCONFIG,
     "nvme": NVME,
+    "smartctl": '[ "$1" != --scan ] || exec cat "$ASSAY_ROOT/run/smartctl/scan"\n'
+    f'{SHELL_LAST_ARGUMENT}exec cat "$ASSAY_ROOT/run/smartctl/${{last##*/}}"\n',
     "systemctl": SYSTEMCTL,
     "umount": UMOUNT,
     "update-initramfs": f'{PYTHON} -m assay.lab.tools update-initramfs "$@"\n',

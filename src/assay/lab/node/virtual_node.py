@@ -17,7 +17,7 @@ The state is a plain dict, stored as `state.json`. Times are ISO 8601 UTC of the
 | timing | `power_on_s boot_s flash_s bmc_reset_s` |
 | firmware, staged, flashes, tasks, events | the BMC's firmware inventory, updates and event log |
 | rollbacks | `[{at, firmware}]`: old versions that run again at a time (lab/bmc/power_transitions.py) |
-| gpus, hcas, nics, nvme, psus, fans, inlet_c | the devices, in slot order |
+| gpus, hcas, nics, nvme, disks, psus, fans, inlet_c | the devices, in slot order |
 | box | the chassis, which only the BMC sees (lab/node/healthy_host.py) |
 | host | firmware tables, kernel, clock, services (lab/node/healthy_host.py) |
 | kernel_log | `[{at, text}]` since this boot |
@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.lab.node.device_files import adapter_firmware_files, device_files, pci_files, with_firmware_settings
-from assay.lab.node.healthy_devices import fans, gpus, hcas, nics, nvme, psus, spec_limit
+from assay.lab.node.healthy_devices import disks, fans, gpus, hcas, nics, nvme, psus, spec_limit
 from assay.lab.node.healthy_host import (
     make_declared_accounts,
     make_healthy_chassis,
@@ -108,6 +108,7 @@ def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: 
         "hcas": with_firmware_settings(hcas(node, spec), spec, "ETH" if spec.roce else "IB"),
         "nics": with_firmware_settings(nics(node, spec), spec, "ETH"),
         "nvme": nvme(node, spec),
+        "disks": disks(node, spec),
         "host": make_healthy_host(node, spec),
         "psus": psus(node, spec),
         "fans": fans(spec),

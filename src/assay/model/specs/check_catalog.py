@@ -25,13 +25,16 @@ DEFAULT_PHASES = (
 )
 """The phases of the default policy and suites, in the order of a node's life."""
 CheckStage = Literal["observe", "decide"]
-SubjectKind = Literal["node", "gpu", "hca", "nic", "psu", "nvme", "rack", "whole_rack", "fabric", "switch", "rail"]
+SubjectKind = Literal[
+    "node", "gpu", "hca", "nic", "psu", "nvme", "disk", "rack", "whole_rack", "fabric", "switch", "rail"
+]
 SUBJECT_KIND_OF_FIXTURE: dict[str, SubjectKind] = {
     "gpu": "gpu",
     "hca": "hca",
     "nic": "nic",
     "psu": "psu",
     "nvme": "nvme",
+    "disk": "disk",
     "link": "hca",
     "node": "node",
     "bmc": "node",
@@ -56,7 +59,7 @@ SUBJECT_KIND_OF_FIXTURE: dict[str, SubjectKind] = {
 }
 """The subject kind of each fixture. The first of these among a check's arguments decides the check's kind."""
 
-PARTS_OF_SUBJECTS = {"gpu": "gpus", "hca": "hcas", "nic": "nics", "psu": "psus", "nvme": "nvme"}
+PARTS_OF_SUBJECTS = {"gpu": "gpus", "hca": "hcas", "nic": "nics", "psu": "psus", "nvme": "nvme", "disk": "disks"}
 """The field of a node spec that has the subjects of a kind."""
 NEEDS_OF_FIXTURES = {"bmc": "bmc", "link": "fabric", "link_week": "fabric", "bundle": "firmware"}
 """What a node must have for a fixture to give anything."""

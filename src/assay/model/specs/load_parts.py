@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Literal, get_args
 
-PieceOfNode = Literal["gpus", "hcas", "nics", "nvme", "psus", "fans"]
+PieceOfNode = Literal["gpus", "hcas", "nics", "nvme", "disks", "psus", "fans"]
 DeclaredOfNode = Literal[
     "product", "cpu_sockets", "cpu_threads", "memory_gib", "driver", "firmware", "mounts", "node_power", "tpm"
 ]

@@ -18,7 +18,7 @@ from assay.model.reading import ReadingTree
 from assay.model.specs.load_parts import LOAD_PARTS
 from assay.node.probe.devices.memory_modules import read_memory
 from assay.node.probe.devices.network_adapters import read_bonds, read_hcas, read_nics
-from assay.node.probe.devices.nvme import read_drives
+from assay.node.probe.devices.nvme import read_disks, read_drives
 from assay.node.probe.devices.pci import read_aer, read_pci
 from assay.node.probe.gpu.gpu_list import read_gpus
 from assay.node.probe.host import SERVICES_S, read_file_systems, read_host, read_services, read_timekeeping
@@ -155,6 +155,7 @@ def _read_areas(
         "nic": partial(read_nics, root),
         "bond": partial(read_bonds, root),
         "nvme": partial(read_drives, root),
+        "disk": partial(read_disks, root),
         "aer": partial(read_aer, root),
         "pci": partial(read_pci, root),
         "memory": partial(read_memory, root),

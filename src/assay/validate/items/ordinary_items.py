@@ -152,7 +152,7 @@ class OrdinaryItemHooks:
             )
         if not hasattr(item, "callspec"):
             raise UnjudgeableCheck(
-                "has no argument that is a subject: node, gpu, hca, nic, nvme, psu, link, rack, fabric, switch or rail"
+                "has no argument that is a subject: node, gpu, hca, nic, nvme, disk, psu, link, rack, fabric, switch …"
             )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -24,7 +24,7 @@ MIN_RACKS_PER_SHARD = 4
 
 RackInPool = tuple[str, str]
 """Pool and rack."""
-PART_KINDS = ("gpu", "hca", "nic", "psu", "nvme")
+PART_KINDS = ("gpu", "hca", "nic", "psu", "nvme", "disk")
 
 
 @dataclass(frozen=True)

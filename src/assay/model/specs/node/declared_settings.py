@@ -197,7 +197,20 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
 NOT_SETTABLE: Mapping[str, str] = {
     **dict.fromkeys(("kind", "name", "extends", "description", "owner", "stands_in"), "says what the document is"),
     **dict.fromkeys(
-        ("product", "height_u", "rack", "gpus", "hcas", "nics.name", "nics.speed_mbps", "nvme", "psus", "fans", "tpm"),
+        (
+            "product",
+            "height_u",
+            "rack",
+            "gpus",
+            "hcas",
+            "nics.name",
+            "nics.speed_mbps",
+            "nvme",
+            "disks",
+            "psus",
+            "fans",
+            "tpm",
+        ),
         "is hardware",
     ),
     **dict.fromkeys(

@@ -140,6 +140,17 @@ class NvmeSpec(StrictModel):
     size_gb: int = Field(gt=0)
 
 
+class DiskSpec(StrictModel):
+    """One SATA or SAS drive.
+
+    `name`: the kernel's name; behind a RAID controller smartctl's, as evidence has it (`bus-0-megaraid-8`). `size_gb`:
+    its size in decimal gigabytes.
+    """
+
+    name: str = Field(pattern=r"^[\w-]+$")
+    size_gb: int = Field(gt=0)
+
+
 class PsuSpec(StrictModel):
     """Power supplies; `needed` of them carry the load. `count` is 0 where the rack feeds the node by a busbar."""
 
@@ -199,6 +210,7 @@ NO_GPUS = GpuSpec.model_construct(model="", pci=[])
 DECLARED_PARTS = (
     "hcas",
     "nics",
+    "disks",
     "fans",
     "product",
     "cpu_sockets",
@@ -223,19 +235,18 @@ class NodeSpec(SpecDocument):
 
     `product`: the product name that the host's firmware reports. `gpus`: the GPUs by slot. `hcas`: the adapters of
     the fabric, one for each rail. `roce`: their settings where that fabric is Ethernet. `nics`: the front-end
-    interfaces. `nvme`: the local drives. `psus`: the power supplies. `fans`: how many the BMC shows. `cpu_sockets`:
-    how many processors. `cpu_threads`: how many threads all of them have. `firmware`: the FirmwareBundle that it
-    must run. `limits`: the thresholds by metric. `memory_gib`: the memory that is built in. `host`: memory modules,
-    kernel and services. `driver`: the version of NVIDIA's driver. `fabric_manager`: the version of its fabric
-    manager, which must be that of the driver. `tpm`: whether it has a TPM 2.0, which tpm2-tools read. `bios`:
-    settings by name, as the BMC reports them. `boot`: how the node starts. `bmc`: the settings of the BMC itself.
-    `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
-    `gpu_settings`: modes, clocks and power limit of the GPUs.
-    `hca_settings`: firmware settings of the HCAs and NICs. `dcgm_optional_tests`: the tests that `dcgmi diag` may
-    skip. `wipe`: how the action `wipe` erases the local drives; without it, nothing is erased. `mounts`: by mount
-    point the types of file system that must be there and answer, such as `/scratch: [lustre]`. `usual_faults`:
-    fault classes that the logs of each such node show though it is well, each with the reason: they are recorded,
-    and ask for nothing.
+    interfaces. `nvme`: the local drives. `disks`: its SATA and SAS drives. `psus`: the power supplies. `fans`: how
+    many the BMC shows. `cpu_sockets`: how many processors. `cpu_threads`: how many threads all of them have.
+    `firmware`: the FirmwareBundle that it must run. `limits`: the thresholds by metric. `memory_gib`: the memory
+    that is built in. `host`: memory modules, kernel and services. `driver`: the version of NVIDIA's driver.
+    `fabric_manager`: the version of its fabric manager, which must be that of the driver. `tpm`: whether it has a
+    TPM 2.0, which tpm2-tools read. `bios`: settings by name, as the BMC reports them. `boot`: how the node starts.
+    `bmc`: the settings of the BMC itself. `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that
+    the kernel's command line must have. `gpu_settings`: modes, clocks and power limit of the GPUs. `hca_settings`:
+    firmware settings of the HCAs and NICs. `dcgm_optional_tests`: the tests that `dcgmi diag` may skip. `wipe`: how
+    the action `wipe` erases the local drives; without it, nothing is erased. `mounts`: by mount point the types of
+    file system that must be there and answer, such as `/scratch: [lustre]`. `usual_faults`: fault classes that the
+    logs of each such node show though it is well, each with the reason: they are recorded, and ask for nothing.
     """
 
     kind: Literal["NodeSpec"]
@@ -247,6 +258,7 @@ class NodeSpec(SpecDocument):
     roce: RoceSpec | None = None
     nics: list[NicSpec] = Field(default=[])
     nvme: NvmeSpec = Field(default_factory=lambda: NvmeSpec(count=0, size_gb=1))
+    disks: list[DiskSpec] = Field(default=[])
     wipe: WipeSpec | None = None
     psus: PsuSpec = Field(default_factory=lambda: PsuSpec(count=0, needed=0))
     fans: int = Field(default=0, ge=0)
@@ -313,8 +325,8 @@ class NodeSpec(SpecDocument):
         return tools.union(part for part, has in {**counts, **declared, **of_gpus, **of_hcas, **outside}.items() if has)
 
     def slot_names(self, kind: str) -> list[str]:
-        """Return the slot names of a kind (gpu, hca, nic, nvme, psu or fan), in order."""
+        """Return the slot names of a kind (gpu, hca, nic, nvme, disk, psu or fan), in order."""
         counts = {"gpu": self.gpus.count, "nvme": self.nvme.count, "psu": self.psus.count, "fan": self.fans}
         if kind in counts:
             return [f"{kind}{index}" for index in range(counts[kind])]
-        return [part.name for part in (self.hcas if kind == "hca" else self.nics)]
+        return [part.name for part in getattr(self, f"{kind}s")]

@@ -2,8 +2,9 @@
 
 That is its ways to erase, its sanitize log, its users (file systems, swap, arrays or volumes, also through partitions),
 and marked blocks. A marked block holds a marker, again and again; blocks are spread evenly over the drive.
+SATA and SAS drives, also those behind a RAID controller, are read through smartctl.
 Sources: NVM Express Base Specification 2.0, SMART / Health Information, Identify Controller (OACS, FNA, SANICAP) and
-Sanitize Status log page; the JSON of nvme-cli 1.x and 2.x.
+Sanitize Status log page; the JSON of nvme-cli 1.x and 2.x; smartmontools 7.0 to 7.5, ataprint.cpp and scsiprint.cpp.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,8 +24,8 @@ SECTOR = 512  # bytes; sysfs counts sizes in these, for any block size of the dr
 NAMESPACE = re.compile(r"nvme\d+(c\d+)?n\d+")
 
 SMART_S = 4.0
+DISK_S = 3.5
 TOOL_S = 1.8
-SMARTCTL_MESSAGE = re.compile(r'^\s*"string": "(.+)"', re.MULTILINE)
 KELVIN = 273
 SMART_FIELDS = {  # reading → the name in nvme-cli, the name in smartctl
     "critical_warning": ("critical_warning", "critical_warning"),
@@ -36,6 +37,34 @@ SMART_FIELDS = {  # reading → the name in nvme-cli, the name in smartctl
     "unsafe_shutdowns": ("unsafe_shutdowns", "unsafe_shutdowns"),
     "power_on_hours": ("power_on_hours", "power_on_hours"),
 }
+SCSI_HOSTS = "/sys/class/scsi_host"
+DISK_FACTS = {  # reading → its paths in smartctl's JSON, as `_follow` reads them; the first that leads anywhere counts
+    "model": ("model_name", "scsi_model_name"),
+    "serial": ("serial_number",),
+    "firmware": ("firmware_version", "scsi_revision", "revision"),
+    "protocol": ("device/protocol",),
+}
+DISK_SIZE = ("user_capacity/bytes",)
+DISK_SMART = {  # as above, of SATA and of SAS
+    "passed": ("smart_status/passed",),
+    "reallocated": ("ata_smart_attributes/table/5/raw/string", "scsi_grown_defect_list"),
+    "pending": ("ata_smart_attributes/table/197/raw/string", "scsi_pending_defects/count"),
+    "uncorrectable": ("ata_smart_attributes/table/198/raw/string",),
+    "uncorrected": (
+        "ata_smart_attributes/table/187/raw/string",
+        "scsi_error_counter_log/*/total_uncorrected_errors",
+    ),
+    "crc_errors": ("ata_smart_attributes/table/199/raw/string",),
+    "non_medium_errors": ("smartctl/output/Non-medium error count:",),
+    "used_percent": (
+        "endurance_used/current_percent",
+        "ata_device_statistics/pages/7/table/Percentage Used Endurance Indicator/value",
+        "scsi_percentage_used_endurance_indicator",
+    ),
+    "temperature_c": ("temperature/current",),
+    "power_on_hours": ("power_on_time/hours",),
+}
+LIST_KEYS = ("id", "number", "name")
 BLOCK_CLASS = "/sys/class/block"
 OCTAL = re.compile(r"\\([0-7]{3})")
 User = tuple[str, str]
@@ -126,6 +155,87 @@ def parse_smartctl(text: str) -> ReadingTree:
     return {name: _number(log, theirs) for name, (_, theirs) in SMART_FIELDS.items()}
 
 
+def read_disks(root: NodeRoot) -> LazyTree:
+    """Return the `disk` branch: SATA and SAS drives as `sda`, those behind a RAID controller as `bus-0-megaraid-8`."""
+    try:
+        if not root.list_names(SCSI_HOSTS):
+            return absent(f"{SCSI_HOSTS} is empty")
+    except OSError as error:
+        return leaf_for_error(SCSI_HOSTS, error)
+    devices = run_tool(["smartctl", "--scan", "--json"], TOOL_S, parse_scan)
+    if "value" not in devices:
+        return devices
+    questions = {name: TimedQuestion(SMART_S, partial(read_disk, words)) for name, words in devices["value"].items()}
+    return questions or absent("smartctl lists no SATA or SAS drive")
+
+
+def parse_scan(text: str) -> ReadingTree:
+    """Parse `smartctl --scan -j` into the words that ask for each drive, by name. Only a controller's need a type."""
+    document = find_json_object(text) or {}
+    if "smartctl" not in document:
+        return describe_missing_log("smartctl", text)
+    drives = {}
+    for entry in _follow(document, "devices/*"):
+        kind, device = (str(entry.get(key)) if isinstance(entry, dict) else "nvme" for key in ("type", "name"))
+        behind = [kind] if "," in kind else []
+        if kind != "nvme":
+            name = re.sub(r"\W+", "-", "-".join([device.removeprefix("/dev/"), *behind]))
+            drives[name] = [*(f"--device={kind}" for kind in behind), device]
+    return value(drives)
+
+
+def read_disk(words: list[str]) -> ReadingTree:
+    """Return the branch of a SATA or SAS drive. It needs root. smartctl prints some counters of SAS as text only."""
+    return run_tool(["smartctl", "--json=o", "--all", "--log=ssd", "--log=defects", *words], DISK_S, parse_disk)
+
+
+def parse_disk(text: str) -> ReadingTree:
+    """Parse `smartctl -j=o -a -l ssd -l defects` of a SATA or SAS drive. What it does not count is unsupported."""
+    log = find_json_object(text) or {}
+    has_counters = _follow(log, "device/protocol") == ["SCSI"] or _follow(log, "ata_smart_attributes/table")
+    if not (_follow(log, "smart_status/passed") and has_counters):
+        return describe_missing_log("smartctl", text)
+    facts = {name: _read_paths(log, name, paths, str) for name, paths in DISK_FACTS.items()}
+    facts["size_bytes"] = _read_paths(log, "size_bytes", DISK_SIZE, _count)
+    return {**facts, "smart": {name: _read_paths(log, name, paths, _count) for name, paths in DISK_SMART.items()}}
+
+
+def _read_paths(log: dict[str, Any], name: str, paths: Sequence[str], convert: Callable[[Any], Any]) -> ReadingTree:
+    """Return the reading at the first path that leads anywhere; what it leads to is added up."""
+    branches = next(filter(None, (_follow(log, path) for path in paths)), [])
+    if not branches:
+        return unsupported(f"the drive does not tell its {name}")
+    try:
+        first, *others = map(convert, branches)
+    except ValueError:
+        return failed(f"{name}: cannot make sense of {str(branches)[:40]!r}")
+    return value(sum(others, first) if others else first)
+
+
+def _count(field: Any) -> int | bool:
+    """Return a number or an answer. smartctl writes a raw value as `31 (Min/Max 20/45)`. Raises ValueError."""
+    if isinstance(field, int):
+        return field
+    return int(str(field).strip().partition(" ")[0])
+
+
+def _follow(tree: Any, path: str) -> list[Any]:
+    """Return what lies at a path of JSON: `*` is every entry; of a list, a step is an entry's id, number, name or text.
+
+    Of a text that begins with the step, it is the rest.
+    """
+    step, _, rest = path.partition("/")
+    if isinstance(tree, dict):
+        branches = [*tree.values()] if step == "*" else [tree[step]] if step in tree else []
+    elif isinstance(tree, list):
+        named = [entry for entry in tree if isinstance(entry, dict) and step in {str(entry.get(k)) for k in LIST_KEYS}]
+        texts = [text.removeprefix(step) for text in tree if isinstance(text, str) and text.startswith(step)]
+        branches = tree if step == "*" else [*named, *texts]
+    else:
+        branches = []
+    return [leaf for branch in branches for leaf in _follow(branch, rest)] if rest else branches
+
+
 def find_json_object(text: str) -> dict[str, Any] | None:
     """Return the JSON object in a tool's output, None where there is none. Warnings may come before it."""
     try:
@@ -154,8 +264,11 @@ def describe_missing_log(tool: str, text: str) -> ReadingTree:
 
     After that line, nvme-cli prints its usage.
     """
-    reasons = SMARTCTL_MESSAGE.findall(text) or [line.strip() for line in text.splitlines() if line.strip()]
-    return failed(f"{tool} gave no log" + (f"; it said {reasons[0][:120]!r}" if reasons else ""))
+    log = find_json_object(text)
+    reasons = _follow(log, "smartctl/messages/*/string") or _follow(log, "smartctl/output/SMART support is:")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    reasons = reasons or (lines if log is None else [])
+    return failed(f"{tool} gave no log" + (f"; it said {str(reasons[0]).strip()[:120]!r}" if reasons else ""))
 
 
 def list_block_users(root: NodeRoot, devices: list[str]) -> list[User]:
