@@ -238,11 +238,15 @@ class Ledger:
             chain.save()
             return True
 
-    def runs(self) -> list[SuiteRun]:
-        """Return every run, oldest first."""
+    def iter_runs(self) -> Iterator[SuiteRun]:
+        """Yield every run, oldest first."""
         with open_reader(self._engine) as connection:
             query = select(tables.runs).order_by(tables.runs.c.seq)
-            return [tables.run_from_row(row) for row in connection.execute(query).mappings()]
+            yield from map(tables.run_from_row, connection.execute(query).mappings())
+
+    def runs(self) -> list[SuiteRun]:
+        """Return every run, oldest first."""
+        return [*self.iter_runs()]
 
     def outcomes(
         self, run: str | None = None, node: str | None = None, checks: Collection[str] = (), since: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -9,9 +10,12 @@ import pytest
 from pydantic import ValidationError
 
 from assay.decide.state.node_state import NodeState
+from assay.decide.state.service_absences import Times, list_unjudged
 from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
+from assay.model.outcome import SuiteRun
 from assay.model.specs.node_settings import AgreedLevel, PoolCapacity
+from assay.model.timestamps import parse_time
 from assay.tell.views.pool_delivery import ORDERED, TOO_FEW, ServiceLevelRow, list_service_levels
 from tests.support.places import ROOT
 from tests.tell.views.test_reliability import BEGIN, END, XID, at, fault, node
@@ -33,8 +37,10 @@ def declare(*names: str, delivered: int = 2, **terms: str) -> Fleet:
     return replace(fleet, nodes={name: replace(some, name=name, pool="a", settings=settings) for name in names})
 
 
-def measure(fleet: Fleet, *states: NodeState, now: datetime = END, **unread: str) -> list[ServiceLevelRow]:
-    return list(list_service_levels(fleet, states, BEGIN, now, unread))
+def measure(
+    fleet: Fleet, *states: NodeState, now: datetime = END, unjudged: Mapping[str, Times] | None = None
+) -> list[ServiceLevelRow]:
+    return list(list_service_levels(fleet, states, BEGIN, now, unjudged or {}))
 
 
 def test_what_a_spare_delivers_is_not_lost() -> None:
@@ -59,10 +65,10 @@ def test_hours_of_one_moment_are_shared_by_the_nodes_that_are_out_then() -> None
 def test_hours_that_nobody_knows_are_neither_delivered_nor_lost_and_bound_the_credit() -> None:
     fleet = declare("n1", "n2")
     states = [node(name, -50, "production") for name in ("n1", "n2")]
-    [whole] = measure(fleet, *states, n1=at(90))
+    [whole] = measure(fleet, *states, unjudged={"n1": [(parse_time(at(90)), END)]})
     assert (whole.delivered_hours, whole.unknown_hours, whole.lost_hours) == (190, 10, 0)
     assert (whole.percent, whole.credit_percent, whole.credit_at_most_percent) == (100, 0, 10)
-    [dark] = measure(fleet, *states, n1="", n2="")
+    [dark] = measure(fleet, *states, unjudged={name: [(BEGIN, END)] for name in ("n1", "n2")})
     assert (dark.percent, dark.credit_percent, dark.credit_at_most_percent) == (None, None, 25)
 
 
@@ -85,6 +91,37 @@ def test_before_the_first_node_was_enrolled_nothing_is_known() -> None:
     assert (whole.declared_hours, whole.delivered_hours, whole.unknown_hours, whole.lost_hours) == (200, 80, 120, 0)
     [empty] = measure(declare("n1", "n2"))
     assert (empty.unknown_hours, empty.percent) == (200, None)
+
+
+def judge(*runs: tuple[float, str], of: NodeState, now: datetime = END) -> dict[str, Times]:
+    """Return when a node was not judged; each run has its hour and its nodes."""
+    made = (SuiteRun(f"run-{hour}", at(hour), nodes=tuple(names.split())) for hour, names in runs)
+    return list_unjudged(made, [of], timedelta(hours=1), now)
+
+
+def test_while_no_controller_judged_a_node_nothing_of_it_is_known() -> None:
+    n1 = node("n1", 0, "production")
+    hourly = [(float(hour), "n1 n2") for hour in range(101) if not 20 < hour < 60]
+    unjudged = judge(*hourly, of=n1)
+    assert unjudged == {"n1": [(parse_time(at(20)), parse_time(at(60)))]}
+    [whole] = measure(declare("n1", delivered=1), n1, unjudged=unjudged)
+    assert (whole.delivered_hours, whole.unknown_hours, whole.lost_hours) == (60, 40, 0)
+    assert (whole.percent, whole.credit_percent, whole.credit_at_most_percent) == (100, 0, 25)
+
+
+def test_a_run_of_other_nodes_says_nothing_and_a_run_of_all_nodes_does() -> None:
+    n1 = node("n1", 0, "production")
+    assert judge((0.5, "n1"), (1, "n2"), (1.5, ""), (2, "n2"), (3, "n1"), of=n1, now=parse_time(at(5))) == {
+        "n1": [(parse_time(at(1.5)), parse_time(at(3))), (parse_time(at(3)), parse_time(at(5)))]
+    }
+    assert judge(of=n1) == {"n1": [(parse_time(at(0)), END)]}, "it was never judged"
+
+
+def test_hours_that_are_not_known_for_two_reasons_count_once() -> None:
+    silent = node("n1", 0, "production", faults=[fault("f1", 10, 30, "telemetry.lost", "probe")])
+    unjudged = {"n1": [(parse_time(at(20)), parse_time(at(40))), (parse_time(at(35)), END)]}
+    [whole] = measure(declare("n1", delivered=1), silent, unjudged=unjudged)
+    assert (whole.delivered_hours, whole.unknown_hours) == (10, 90)
 
 
 def test_a_level_without_a_source_is_none() -> None:

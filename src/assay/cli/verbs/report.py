@@ -76,20 +76,24 @@ def report(
 def _print_service_levels(workspace: Workspace, month: str, form: TableFormat) -> None:
     from dataclasses import fields
 
+    from assay.decide.faults.telemetry_silence import silence_deadline
+    from assay.decide.state.service_absences import list_unjudged
     from assay.model.timestamps import parse_time
     from assay.tell.views.pool_delivery import ServiceLevelRow, list_service_levels
-    from assay.tell.views.records import find_unread
 
     try:
         begin = parse_time(f"{month}-01")
     except ValueError:
         raise AssayError(f"{month!r} is not a month", fix="use --month 2026-11") from None
     states, now = workspace.read_node_states(), workspace.clock.now()
-    rows = list(list_service_levels(workspace.fleet, states, begin, now, find_unread(workspace, states)))
+    fleet = workspace.fleet
+    longest = silence_deadline(fleet.policy.silence, "probe")
+    unjudged = list_unjudged(workspace.ledger_for_reading.iter_runs(), states, longest, now) if states else {}
+    rows = list(list_service_levels(fleet, states, begin, now, unjudged))
     if form == "csv":
         typer.echo("\n".join(format_csv([each.name for each in fields(ServiceLevelRow)], rows)))
         return
-    print_answer(rows, form, map(_format_level, rows) if rows else [f"no pool declares a service level for {month}"])
+    print_answer(rows, form, map(_format_level, rows) if rows else [f"no pool had a service level in {month}"])
 
 
 def _format_level(row: ServiceLevelRow) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import product
+from itertools import chain, product
 from typing import Literal
 
 from assay.decide.state.node_state import NodeState, TransitionRecord
+from assay.model.outcome import SuiteRun
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import hours, parse_time
 
@@ -87,14 +88,37 @@ def list_stays(state: NodeState, until: datetime) -> Iterator[tuple[str, datetim
             yield name, began, min(ended, until)
 
 
+Times = Sequence[tuple[datetime, datetime]]
+"""Times with begin and end, oldest first."""
+
+
+def list_unjudged(
+    runs: Iterable[SuiteRun], states: Collection[NodeState], longest: timedelta, now: datetime
+) -> dict[str, Times]:
+    """Return when each node was judged by no run for longer than that, as while a controller stands still."""
+    last = {state.node: parse_time(state.enrolled_at) for state in states}
+    gaps: dict[str, list[tuple[datetime, datetime]]] = {node: [] for node in last}
+    for at, nodes in chain(((parse_time(run.at), run.nodes) for run in runs), [(now, ())]):
+        for node in last.keys() & nodes if nodes else [*last]:
+            if at - last[node] > longest:
+                gaps[node].append((last[node], at))
+            last[node] = max(last[node], at)
+    return {**gaps}
+
+
 def list_service_spans(
-    state: NodeState, in_service: Collection[str], begin: datetime, end: datetime, unread_since: str | None = None
+    state: NodeState,
+    in_service: Collection[str],
+    begin: datetime,
+    end: datetime,
+    unread_since: str | None = None,
+    unjudged: Times = (),
 ) -> Iterator[ServiceSpan]:
     """Yield the times of a node from `begin` to `end`, from when it first served.
 
-    `unread_since`: since when it is not known, "" for ever; None: it is known.
+    `unread_since`: since when it is not known, "" for ever; None: it is known. `unjudged`: when it was not judged.
     """
-    silences, has_served = _list_silences(state, end, unread_since), False
+    silences, has_served = sorted([*_list_silences(state, end, unread_since), *unjudged]), False
     for name, stay_began, ended in list_stays(state, end):
         has_served |= name in in_service
         began = max(stay_began, begin)
@@ -115,7 +139,7 @@ def list_service_spans(
 
 
 def _list_silences(state: NodeState, end: datetime, unread_since: str | None) -> list[tuple[datetime, datetime]]:
-    """Return when a node was not known, oldest first: its probe was silent, or both its agent and its BMC."""
+    """Return when a node was not known: its probe was silent, or both its agent and its BMC."""
     silences = defaultdict[str, list[tuple[datetime, datetime]]](list)
     for fault in state.faults:
         if "silence" in fault.marks:
@@ -124,7 +148,7 @@ def _list_silences(state: NodeState, end: datetime, unread_since: str | None) ->
     pairs = product(silences["agent"], silences["bmc"])
     both = [(max(agent[0], bmc[0]), min(agent[1], bmc[1])) for agent, bmc in pairs]
     now = [(parse_time(unread_since), end)] if unread_since is not None else []
-    return sorted([*silences["probe"], *both, *now])
+    return [*silences["probe"], *both, *now]
 
 
 def list_absences(node_state: NodeState, in_service: Collection[str]) -> list[ServiceAbsence]:

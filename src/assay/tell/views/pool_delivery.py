@@ -16,6 +16,7 @@ from assay.decide.moves.replacements import judge_pool
 from assay.decide.state.node_state import NodeState, TransitionRecord
 from assay.decide.state.service_absences import (
     ServiceAbsence,
+    Times,
     expect_return,
     list_absences,
     list_fleet_absences,
@@ -317,7 +318,7 @@ class ServiceLevelRow:
     delivered_hours: float
     """Of these, those in which a node served and was known."""
     unknown_hours: float
-    """Of these, those in which a node was in service and not known, or no node was enrolled yet: not lost either."""
+    """Of these, those in which nobody knew: a node in service was silent, or no run judged it; or none was enrolled."""
     lost_hours: float
     """Of these, the rest. Those of one moment are shared evenly by the nodes that are out then."""
     agreed_percent: float
@@ -335,9 +336,12 @@ class ServiceLevelRow:
 
 
 def list_service_levels(
-    fleet: Fleet, states: Collection[NodeState], month: datetime, now: datetime, unread: Mapping[str, str]
+    fleet: Fleet, states: Collection[NodeState], month: datetime, now: datetime, unjudged: Mapping[str, Times]
 ) -> Iterator[ServiceLevelRow]:
-    """Yield the rows of the pools that declare a service level: first the whole, then each cause, the most first."""
+    """Yield the rows of the pools that declare a service level: first the whole, then each cause, the most first.
+
+    `unjudged`: as `list_unjudged` returns it. In these times a node in service is not known.
+    """
     month_end = min((month + timedelta(days=32)).replace(day=1), now)
     for pool, capacity in fleet.capacities.items():
         agreed = capacity.service_level
@@ -347,7 +351,7 @@ def list_service_levels(
         summed, lost = defaultdict[str, float](float), defaultdict[str, float](float)
         out = defaultdict[str, set[tuple[str, str]]](set)
         ours = [state for state in states if state.pool == pool and state.node in fleet.nodes]
-        for span, serving, unknown, away in _sweep(fleet, ours, begin, month_end, unread, capacity.delivered):
+        for span, serving, unknown, away in _sweep(fleet, ours, begin, month_end, unjudged, capacity.delivered):
             delivered = min(serving, capacity.delivered)
             not_known = min(unknown, capacity.delivered - delivered)
             missing = capacity.delivered - delivered - not_known
@@ -394,7 +398,7 @@ def _sweep(
     states: Collection[NodeState],
     begin: datetime,
     end: datetime,
-    unread: Mapping[str, str],
+    unjudged: Mapping[str, Times],
     declared: int,
 ) -> Iterator[tuple[float, int, int, list[Away]]]:
     """Yield each time in which nothing changes: its hours, how many nodes serve and are known, or not, who is out.
@@ -408,7 +412,8 @@ def _sweep(
     changes += [(begin, declared, "unknown", nobody), (min(first, end), -declared, "unknown", nobody)]
     for state in states:
         absences = list(list_absences_by_cause(fleet, state, proven))
-        for span in list_service_spans(state, fleet.states_in_service, begin, end, unread.get(state.node)):
+        unknown = unjudged.get(state.node, ())
+        for span in list_service_spans(state, fleet.states_in_service, begin, end, unjudged=unknown):
             cause, decision = OTHER, ""
             for name, absence in absences:
                 if absence.began_at <= span.began_at:
