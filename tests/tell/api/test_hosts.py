@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from assay.adapters.scheduler import CustomerJob, SchedulerNodeStatus, StatusReadings
+from assay.decide.state.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
 from assay.observe.evidence_store import EvidenceStore
 from assay.tell.server.app_state import AppState
+from assay.tell.views import hosts
 from assay.tell.views.hosts import HostReader
+from assay.tell.views.pool_delivery import NodeReliability, measure_node
 from tests.tell.asgi_calls import Caller
 
 API = "/api/v1"
@@ -107,6 +110,22 @@ def test_nodes_are_active_where_the_scheduler_tells_jobs_and_not_known_where_it_
     active = tell("")
     assert (active["fleet", ""].nodes, active["fleet", ""].gpus) == (1, 8)
     assert tell("n0009")["fleet", ""] is None, "unknown is no number"
+
+
+def test_a_history_is_read_once_for_all_groups_of_its_node(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+    states, read = {one.node: one for one in state.records.read_node_states()}, list[str]()
+
+    def measure(fleet: Any, one: NodeState, *times: Any) -> NodeReliability:
+        read.append(one.node)
+        return measure_node(fleet, one, *times)
+
+    monkeypatch.setattr(hosts, "measure_node", measure)
+    reader = HostReader(state.records, states, lambda names: StatusReadings(frozenset(names), {}, {}))
+    groups = list(reader.list_groups())
+    assert len(groups) > 5
+    assert sorted(read) == sorted(states)
+    [rack] = HostReader(state.records, states, reader.ask).list_groups("rack", "lab1/r02")
+    assert rack.delivered.nodes < len(read) - len(states) < len(states), "one rack reads its own nodes"
 
 
 def test_readings_are_told_by_branch_with_the_digest_that_outcomes_name(host: dict[str, Any], ann: Caller) -> None:

@@ -17,6 +17,7 @@ from assay.model.entries.faults import FaultEntry
 from assay.model.entries.node_entries import DecisionEntry, HoldEntry, TransitionEntry
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.specs.node_settings import PoolCapacity
+from assay.model.specs.serving import AccessRules
 from assay.tell.metrics.families import FAMILIES_BY_NAME
 from assay.tell.metrics.fleet_metrics import MAX_LISTED_NODES, FleetMetrics, format_metrics
 from tests.tell.metrics.conftest import NOW, read
@@ -47,6 +48,31 @@ def test_a_pool_that_declares_its_capacity_is_counted_against_it(context: Contro
     counts = {name: read_now["assay_pool_capacity_nodes", name, "h100-a"] for name in ("declared", "delivered")}
     assert counts == {"declared": 20, "delivered": 14}
     assert read_now["assay_pool_capacity_nodes", "lacking", "h100-a"] == 6
+
+
+def test_what_is_in_service_is_counted_as_healthy_and_reserved_and_what_is_out_by_what_took_it_out(
+    context: ControllerContext,
+) -> None:
+    moved = TransitionEntry("production", "triage", "d1").make_entry("t1", NOW.isoformat(), "n0003")
+    decided = DecisionEntry("d1", "production", "triage", "immediate", "specs/x.yaml:3 gpu-lost", "", (), ())
+    what = ("f1", "gpu.nvlink.down", "h100-a/n0004/gpu1", "degraded", "hardware", "none", 1)
+    broken = FaultEntry(*what, NOW.isoformat(), NOW.isoformat(), "", {}, ())
+    context.ledger.append(
+        decided.make_entry("d1", NOW.isoformat(), "n0003"), moved, broken.make_entry("f1", NOW.isoformat(), "n0004")
+    )
+    heard = {(name, "probe"): True for name in context.fleet.nodes if name != "n0005"}
+    open_last_seen(context).record_polls(heard, NOW)
+    acme = {"visitors": {"acme": {"role": "customer", "pools": ["h100-a"], "token": {"env": "ACME"}}}}
+    policy = context.policy.model_copy(update={"access": AccessRules.model_validate(acme)})
+    found = read(replace(context, fleet=replace(context.fleet, policies={policy.name: policy})))
+    assert found["assay_service_nodes", "byo-b", "reserved"] == 0
+    assert found["assay_service_nodes", "h100-a", "delivered"] == 13
+    assert found["assay_service_gpus", "h100-a", "delivered"] == 13 * 8
+    assert found["assay_service_nodes", "h100-a", "healthy"] == 11, "n0004 has a fault, n0005 was never read"
+    assert found["assay_service_nodes", "h100-a", "reserved"] == 13
+    assert found["assay_service_gpus", "byo-b", "healthy"] == 8 * found["assay_service_nodes", "byo-b", "healthy"]
+    assert found["assay_nodes_out", "h100-a", "gpu-lost"] == 1
+    assert found["assay_nodes_out", "h100-a", "not yet in service"] == 2
 
 
 def test_a_hold_is_counted_and_dated(context: ControllerContext) -> None:

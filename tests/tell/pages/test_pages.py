@@ -21,7 +21,7 @@ from tests.tell.fleet_with_history import HOSTILE, ROLLOUT, make_fleet_with_hist
 
 TICKET = f"/tickets/{make_ticket().id}"
 PAGES = {
-    "/": ["n0007", "wait", "gpu.nvlink.down", "RCA with the vendor &lt;script&gt;"],
+    "/": ["n0007", "wait", "GPUs in service, ", "gpu.nvlink.down", "RCA with the vendor &lt;script&gt;"],
     "/?pool=h100-a&standing=people&text=n00": ["2 of 20 nodes shown", "n0001"],
     "/?site=nowhere": ["No node matches"],
     "/nodes/n0003": ["production-reboot", "default.yaml", "Compared with the repository", "unknown"],

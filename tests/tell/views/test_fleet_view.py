@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from assay.decide.rollouts.rollout_history import RolloutHistory
+from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.text.lists import sort_naturally
 from assay.model.timestamps import format_time
@@ -15,6 +16,7 @@ from assay.tell.views.fleet import FleetFilter, build_fleet_view, list_cells
 from assay.tell.views.fleet_news import build_fleet_news
 from assay.tell.views.node_status import STANDING_LETTERS, STANDING_WORDS, STANDINGS, find_standing
 from tests.decide.conftest import Paper, catalog, policy, profiles  # noqa: F401 — the policy and the catalogue are real
+from tests.support.places import ROOT
 
 
 @pytest.fixture
@@ -28,7 +30,8 @@ def paper(policy, catalog, profiles) -> Paper:  # noqa: F811
 def fleet_of(paper: Paper, tmp_path, *more: str) -> Fleet:
     first = next(iter(paper.nodes.values()))
     extra = {name: replace(first, name=name) for name in more}
-    return Fleet(tmp_path, {**paper.nodes, **extra}, policies={"default": paper.policy})
+    specs = {first.spec: load_fleet(ROOT).node_specs["hgx-h100"]}
+    return Fleet(tmp_path, {**paper.nodes, **extra}, specs, policies={"default": paper.policy})
 
 
 def standings(paper: Paper, tmp_path) -> dict[str, str]:
@@ -52,6 +55,15 @@ def test_a_node_stands_as_its_state_and_its_people_say(paper: Paper, tmp_path) -
     wanted = {"n1": "closing", "n2": "held", "n3": "serving", "tested": "work", "broken": "people", "old": "gone"}
     assert {name: found[name] for name in wanted} == wanted
     assert found["new"] == "unseen"
+
+
+def test_gpus_in_service_are_counted_and_those_of_nodes_that_are_well(paper: Paper, tmp_path) -> None:
+    paper.fault("n1", "gpu.nvlink.down", "gpu2")
+    paper.add("broken", "triage")
+    fleet = fleet_of(paper, tmp_path)
+    cells = list_cells(fleet, paper.stories().values(), {"n2": ""})
+    assert build_fleet_view(fleet, cells).gpus == (8 * 8, 6 * 8)
+    assert build_fleet_view(fleet, cells, FleetFilter(pool="b")).gpus == (4 * 8, 4 * 8)
 
 
 def test_a_state_that_no_policy_has_waits_for_people(paper: Paper) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -13,7 +12,7 @@ from assay.declare.loader import load_fleet
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.fleet import Fleet
 from assay.model.timestamps import format_time, parse_time
-from assay.tell.views.pool_delivery import ORDERED, FirstPass, Reliability, StageTime, measure_reliability
+from assay.tell.views.pool_delivery import ORDERED, FirstPass, Reliability, StageTime, measure_node, sum_reliability
 from tests.support.places import ROOT
 
 BEGIN = parse_time("2026-11-01T00:00:00+00:00")
@@ -58,7 +57,7 @@ def node(
 
 
 def measure(fleet: Fleet, *states: NodeState, end: datetime = END, **unread: str) -> Reliability:
-    return measure_reliability(fleet, states, BEGIN, end, unread)
+    return sum_reliability(BEGIN, [measure_node(fleet, each, BEGIN, end, unread.get(each.node)) for each in states])
 
 
 def test_failures_and_repairs_are_counted_with_the_time_in_each_stage(fleet: Fleet) -> None:
@@ -123,5 +122,5 @@ def test_first_passes_count_the_first_try_on_each_way_into_service(fleet: Fleet)
         FirstPass("netboot", 1, 1, 1.0),
         FirstPass("reboot", 2, 1, 0.5),
     )
-    later = measure_reliability(fleet, [replace(good)], END, END + timedelta(hours=1), {})
+    later = sum_reliability(END, [measure_node(fleet, good, END, END + timedelta(hours=1), None)])
     assert later.first_passes[0] == FirstPass("zap", 0, 0, None), "no try is no share"

@@ -280,9 +280,7 @@ def show_readings(request: VisitorRequest) -> NodeReadings | None:
 
 def measure_capacity(request: VisitorRequest) -> list[CapacityGroup]:
     """Return what the fleet and its groups have."""
-    query = request.query
-    groups = _make_host_reader(request).list_groups()
-    return [group for group in groups if query.kind in ("", group.kind) and query.name in ("", group.name)]
+    return list(_make_host_reader(request).list_groups(request.query.kind, request.query.name))
 
 
 def _make_host_reader(request: VisitorRequest) -> HostReader:

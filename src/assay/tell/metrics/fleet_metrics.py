@@ -41,6 +41,7 @@ from assay.model.timestamps import parse_epoch_seconds
 from assay.observe.last_seen import ALL_AGENTS
 from assay.tell.metrics.families import FAMILIES_BY_NAME, Distribution, Family, Series
 from assay.tell.metrics.ledger_counts import LEDGER_COUNTS, CheckCounts, LedgerCounts, count_series, oldest_series
+from assay.tell.views.hosts import find_absence_reason, find_customers, judge_health
 from assay.tell.views.idle_coverage import list_idle_coverage
 from assay.tell.views.next_step import find_waiting_decision
 
@@ -122,6 +123,26 @@ def list_capacity_series(source: MetricSource) -> Iterator[Series]:
             "lacking": max(0, standing.wanted - spares),
         }
         yield from (Series("assay_pool_capacity_nodes", (pool, name), count) for name, count in counts.items())
+
+
+def list_service_series(source: MetricSource) -> Iterator[Series]:
+    """Yield what pools have in service, and what is out, as `/capacity` of the API tells it."""
+    fleet, customers, left = source.context.fleet, find_customers(source.context.fleet), list[tuple[str, str]]()
+    nodes = Counter({(pool, standing): 0 for pool in source.pools for standing in ("delivered", "healthy", "reserved")})
+    gpus = nodes.copy()
+    for name, state in source.states.items():
+        pool = source.pool_names[name]
+        if state.state not in source.service_states:
+            left.append((pool, find_absence_reason(state, source.service_states)))
+            continue
+        is_known = name not in source.unread and (name, "probe") in source.answered
+        is_healthy = judge_health(fleet, state, is_known=is_known) == "healthy"
+        for standing, count in (("delivered", 1), ("healthy", is_healthy), ("reserved", pool in customers)):
+            nodes[pool, standing] += count
+            gpus[pool, standing] += count * fleet.spec_of(name).gpus.count
+    yield from _count("assay_service_nodes", nodes)
+    yield from _count("assay_service_gpus", gpus)
+    yield from count_series("assay_nodes_out", left)
 
 
 def list_zeros(source: MetricSource, counted: Iterable[Series]) -> Iterator[Series]:
@@ -443,6 +464,7 @@ class FleetMetrics(Collector):
         series = chain(
             list_node_series(source),
             list_capacity_series(source),
+            list_service_series(source),
             counts.series(),
             list_effect_series(source),
             self._checks.series(context.policy, known.values(), pools, source.now_s),

@@ -104,6 +104,8 @@ class FleetView:
     """When each node was last read that is shown and not known, "" for never."""
     unjudged: tuple[int, int] = (0, 0)
     """How many errors no class of faults has, and on how many of the nodes that are shown."""
+    gpus: tuple[int, int] = (0, 0)
+    """How many GPUs the nodes in service have that are shown, and how many of these are on healthy ones."""
 
 
 def list_cells(
@@ -134,6 +136,7 @@ def _make_cell(
 def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilter = NO_FILTER) -> FleetView:
     """Return the view of the nodes that match the filter; `cells` are all nodes."""
     shown = list(wanted.select(cells))
+    serving = [(fleet.spec_of(cell.name).gpus.count, cell) for cell in shown if cell.in_service]
     return FleetView(
         name=fleet.root.name,
         commit=fleet.commit,
@@ -146,6 +149,10 @@ def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilt
         states=Counter(cell.state for cell in cells if cell.state),
         sites=group_by_site(shown),
         unread=tuple(cell.unread_since for cell in shown if cell.unread_since is not None),
+        gpus=(
+            sum(count for count, _ in serving),
+            sum(count for count, cell in serving if not cell.has_fault and cell.unread_since is None),
+        ),
         unjudged=(sum(cell.unjudged for cell in shown), sum(cell.unjudged > 0 for cell in shown)),
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
@@ -22,12 +22,13 @@ from assay.model.decision import PERSON_RULE, find_rule_name
 from assay.model.evidence import EvidenceDocument, clean_serial, read_at_path
 from assay.model.facts import fact
 from assay.model.faults.sightings import map_parts_by_pci
+from assay.model.fleet import Fleet
 from assay.model.reading import parse_reading
 from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_contents import find_part_serials
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.last_seen import CONTACTS_FILE, LastSeen
-from assay.tell.views.pool_delivery import Reliability, measure_reliability
+from assay.tell.views.pool_delivery import NodeReliability, Reliability, measure_node, sum_reliability
 from assay.tell.views.records import LiveRecords, find_unread
 
 Health = Literal["healthy", "unhealthy", "unknown"]
@@ -189,6 +190,25 @@ class CapacityGroup:
     """How its nodes held in the last 30 days."""
 
 
+def judge_health(fleet: Fleet, state: NodeState, *, is_known: bool) -> Health:
+    """Return how a node is, by its state and its open faults. `is_known`: it was read, and in time."""
+    policy = fleet.policy_of_state.get(state.state)
+    is_ready = policy is not None and (policy.is_in_service(state.state) or policy.spare_state == state.state)
+    if not is_ready or state.open_faults:
+        return "unhealthy"
+    return "healthy" if is_known else "unknown"
+
+
+def find_customers(fleet: Fleet) -> Mapping[str, list[str]]:
+    """Return the customers that have each pool."""
+    customers = defaultdict[str, list[str]](list)
+    for policy in fleet.policies.values():
+        for name, rights in policy.access.visitors.items() if policy.access else ():
+            for pool in rights.pools:  # only a customer has pools
+                customers[pool].append(name)
+    return customers
+
+
 @dataclass(frozen=True)
 class HostReader:
     """Reads nodes of a fleet at one moment. `ask` asks the schedulers about nodes."""
@@ -217,23 +237,35 @@ class HostReader:
         }
         return {name: format_time(back) if back else "" for name, back in backs.items()}
 
+    @cached_property
+    def _measured_since(self) -> datetime:
+        return self.records.clock.now() - MONTH
+
+    @cached_property
+    def _measured(self) -> dict[str, NodeReliability]:
+        return {}
+
+    def _measure_node(self, state: NodeState) -> NodeReliability:
+        """Return how a node held. Its history is read once, and each of its groups adds that up."""
+        name, begin = state.node, self._measured_since
+        if name not in self._measured:
+            unread_since = self._unread.get(name)
+            self._measured[name] = measure_node(self.records.fleet, state, begin, begin + MONTH, unread_since)
+        return self._measured[name]
+
+    @cached_property
+    def _healthy(self) -> set[str]:
+        return {name for name, state in self.states.items() if self.judge_health(state) == "healthy"}
+
     def judge_health(self, state: NodeState) -> Health:
         """Return how a node is, by its state, its open faults and the age of what is known of it."""
-        policy = self.records.fleet.policy_of_state.get(state.state)
-        is_ready = policy is not None and (policy.is_in_service(state.state) or policy.spare_state == state.state)
-        if not is_ready or state.open_faults:
-            return "unhealthy"
-        return "unknown" if state.node in self._unread or not self._read_times.get(state.node) else "healthy"
+        is_known = state.node not in self._unread and bool(self._read_times.get(state.node))
+        return judge_health(self.records.fleet, state, is_known=is_known)
 
     @cached_property
     def customers(self) -> Mapping[str, list[str]]:
         """The customers that have each pool."""
-        customers = defaultdict[str, list[str]](list)
-        for policy in self.records.fleet.policies.values():
-            for name, rights in policy.access.visitors.items() if policy.access else ():
-                for pool in rights.pools:  # only a customer has pools
-                    customers[pool].append(name)
-        return customers
+        return find_customers(self.records.fleet)
 
     def list_hosts(self, names: Collection[str]) -> list[HostRecord]:
         """Return the records of these nodes, by name."""
@@ -261,7 +293,7 @@ class HostReader:
                     gpus=self._count_gpus([name]),
                     state=state.state,
                     in_service=serves,
-                    out_because="" if serves else _find_reason(state, self.records.fleet.states_in_service),
+                    out_because="" if serves else find_absence_reason(state, self.records.fleet.states_in_service),
                     expected=self._expected.get(name, ""),
                     health=self.judge_health(state),
                     customers=tuple(self.customers.get(node.pool, ())),
@@ -280,11 +312,14 @@ class HostReader:
             )
         return hosts
 
-    def list_groups(self) -> Iterator[CapacityGroup]:
-        """Yield what the fleet has, and each pool, rack, spec and customer; without nodes that are gone for good."""
+    def list_groups(self, kind: str = "", name: str = "") -> Iterator[CapacityGroup]:
+        """Yield what the fleet has, and each pool, rack, spec and customer, or those of a kind or name.
+
+        Nodes that are gone for good are left out.
+        """
         fleet, groups = self.records.fleet, defaultdict[tuple[str, str], list[NodeState]](list)
-        for name, state in self.states.items():
-            node, policy = fleet.nodes.get(name), fleet.policy_of_state.get(state.state)
+        for state in self.states.values():
+            node, policy = fleet.nodes.get(state.node), fleet.policy_of_state.get(state.state)
             if node is None or policy is None or policy.states[state.state].final:
                 continue
             rack = f"{node.site}/{node.rack}"
@@ -293,23 +328,24 @@ class HostReader:
                 groups[key].append(state)
         serving = [state.node for state in groups["fleet", ""] if state.state in fleet.states_in_service]
         readings = self.ask(serving)
-        for (kind, name), states in sorted(groups.items()):
-            yield self._measure(kind, name, states, readings)
+        for group, states in sorted(groups.items()):
+            if kind in ("", group[0]) and name in ("", group[1]):
+                yield self._measure(*group, states, readings)
 
     def _measure(self, kind: str, name: str, states: Sequence[NodeState], readings: StatusReadings) -> CapacityGroup:
-        serving, now = self.records.fleet.states_in_service, self.records.clock.now()
+        serving = self.records.fleet.states_in_service
         delivered = [state for state in states if state.state in serving]
         reserved = [state.node for state in delivered if self.customers.get(state.pool)]
         active = [node for node in reserved if node in readings.statuses and readings.statuses[node].jobs]
         away = defaultdict[str, list[str]](list)
         for state in states:
             if state.state not in serving:
-                away[_find_reason(state, serving)].append(state.node)
+                away[find_absence_reason(state, serving)].append(state.node)
         out = []
         for reason, nodes in sorted(away.items()):
             backs = [self._expected.get(node, "") for node in nodes]
             out.append(OutOfService(reason, tuple(nodes), self._count_gpus(nodes), max(backs) if all(backs) else ""))
-        unhealthy = {state.node for state in states if self.judge_health(state) != "healthy"}
+        unhealthy = {state.node for state in states if state.node not in self._healthy}
         return CapacityGroup(
             kind=kind,
             name=name,
@@ -319,7 +355,7 @@ class HostReader:
             active=self._amount(active) if all(node in readings.statuses for node in reserved) else None,
             out=tuple(out),
             unhealthy=tuple(state.node for state in states if state.node in unhealthy),
-            reliability=measure_reliability(self.records.fleet, states, now - MONTH, now, self._unread),
+            reliability=sum_reliability(self._measured_since, [self._measure_node(state) for state in states]),
         )
 
     def _amount(self, nodes: Sequence[str]) -> CapacityAmount:
@@ -357,7 +393,7 @@ class HostReader:
             yield HostPart(part.kind, part.place, part.serial, part.model)
 
 
-def _find_reason(state: NodeState, serving: Collection[str]) -> str:
+def find_absence_reason(state: NodeState, serving: Collection[str]) -> str:
     """Return the rule that took a node out of service; person; NEVER_SERVED."""
     left = next((move for move in reversed(state.transitions) if move.origin in serving), None)
     return (find_rule_name(left.rule) or PERSON_RULE) if left else NEVER_SERVED

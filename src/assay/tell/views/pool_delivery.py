@@ -6,8 +6,8 @@ And how it was over some time: how often nodes failed, how long repairs and thei
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -218,56 +218,78 @@ def find_cause(incidents: Sequence[Incident], move: TransitionRecord) -> str:
     return ORDERED if move.is_order or find_rule_name(move.rule) == PERSON_RULE else OTHER
 
 
-def measure_reliability(
-    fleet: Fleet, states: Collection[NodeState], begin: datetime, end: datetime, unread: Mapping[str, str]
-) -> Reliability:
-    """Return how these nodes held from `begin` to `end`. `unread`: as in measure_availability."""
+@dataclass(frozen=True, slots=True)
+class NodeReliability:
+    """What one node adds to the Reliability of each group that it is in; times are in hours."""
+
+    standings: Mapping[str, float]
+    lost: Mapping[str, float]
+    stages: Mapping[str, float]
+    stays: Sequence[tuple[str, float]]
+    repairs: Sequence[float]
+    failures: int
+    in_repair: int
+    passes: Mapping[tuple[str, bool], int]
+
+
+def measure_node(
+    fleet: Fleet, state: NodeState, begin: datetime, end: datetime, unread_since: str | None
+) -> NodeReliability:
+    """Return how a node held from `begin` to `end`. `unread_since`: as in list_service_spans."""
     proven = list_proven_states(fleet.policies.values())
-    times, lost, in_stage = (defaultdict[str, timedelta](timedelta) for _ in range(3))
-    stays, repairs = defaultdict[str, list[timedelta]](list), list[timedelta]()
-    passes, failures, in_repair = Counter[tuple[str, bool]](), 0, 0
-    for state in states:
-        for span in list_service_spans(state, proven, begin, end, unread.get(state.node)):
-            times[span.standing] += span.ended_at - span.began_at
-        passes.update(_list_first_passes(fleet, state, proven, begin, end))
-        for cause, absence in list_absences_by_cause(fleet, state, proven):
-            ended = absence.ended_at or end
-            if absence.began_at >= end or ended <= begin:
-                continue
-            lost[cause] += min(ended, end) - max(absence.began_at, begin)
-            if cause in (ORDERED, OTHER):
-                continue
-            failures += absence.began_at >= begin
-            if absence.ended_at and absence.ended_at <= end:
-                repairs.append(absence.ended_at - absence.began_at)
-            else:
-                in_repair += 1
-            for name, began, left in list_stays(state, min(ended, end)):
-                if began >= absence.began_at and left > begin:
-                    in_stage[name] += left - max(began, begin)
-                    if left < end:
-                        stays[name].append(left - began)
+    standings, lost, stages = (defaultdict[str, float](float) for _ in range(3))
+    stays, repairs, failures, in_repair = list[tuple[str, float]](), list[float](), 0, 0
+    for span in list_service_spans(state, proven, begin, end, unread_since):
+        standings[span.standing] += (span.ended_at - span.began_at) / HOUR
+    for cause, absence in list_absences_by_cause(fleet, state, proven):
+        ended = absence.ended_at or end
+        if absence.began_at >= end or ended <= begin:
+            continue
+        lost[cause] += (min(ended, end) - max(absence.began_at, begin)) / HOUR
+        if cause in (ORDERED, OTHER):
+            continue
+        failures += absence.began_at >= begin
+        if absence.ended_at and absence.ended_at <= end:
+            repairs.append((absence.ended_at - absence.began_at) / HOUR)
+        else:
+            in_repair += 1
+        for name, began, left in list_stays(state, min(ended, end)):
+            if began >= absence.began_at and left > begin:
+                stages[name] += (left - max(began, begin)) / HOUR
+                if left < end:
+                    stays.append((name, (left - began) / HOUR))
+    passes = Counter(_list_first_passes(fleet, state, proven, begin, end))
+    return NodeReliability(standings, lost, stages, stays, repairs, failures, in_repair, passes)
+
+
+def sum_reliability(begin: datetime, nodes: Sequence[NodeReliability]) -> Reliability:
+    """Return how these nodes held together since `begin`."""
+    standings, failures = _add(node.standings for node in nodes), sum(node.failures for node in nodes)
+    repairs = [hours for node in nodes for hours in node.repairs]
+    stays = defaultdict[str, list[float]](list)
+    for name, hours in (stay for node in nodes for stay in node.stays):
+        stays[name].append(hours)
+    first_passes = []
+    for action in FIRST_PASSES:
+        passed, missed = (sum(node.passes.get((action, way), 0) for node in nodes) for way in (True, False))
+        tries = passed + missed
+        first_passes.append(FirstPass(action, tries, passed, round(passed / tries, 4) if tries else None))
     return Reliability(
         since=format_time(begin),
-        up_hours=_round(times["up"]),
-        down_hours=_round(times["down"]),
-        unknown_hours=_round(times["unknown"]),
+        up_hours=round(standings.get("up", 0.0), 2),
+        down_hours=round(standings.get("down", 0.0), 2),
+        unknown_hours=round(standings.get("unknown", 0.0), 2),
         failures=failures,
-        mtbf_hours=_round(times["up"] / failures) if failures else None,
+        mtbf_hours=round(standings.get("up", 0.0) / failures, 2) if failures else None,
         repairs=len(repairs),
         mttr_hours=_average(repairs),
-        in_repair=in_repair,
+        in_repair=sum(node.in_repair for node in nodes),
         stages=tuple(
-            StageTime(name, len(stays[name]), _average(stays[name]), _round(spent))
-            for name, spent in _sort_most_first(in_stage)
+            StageTime(name, len(stays[name]), _average(stays[name]), round(hours, 2))
+            for name, hours in _add(node.stages for node in nodes).items()
         ),
-        first_passes=tuple(
-            FirstPass(action, tries, passed, round(passed / tries, 4) if tries else None)
-            for action in FIRST_PASSES
-            for passed in (passes[action, True],)
-            for tries in (passed + passes[action, False],)
-        ),
-        lost={cause: _round(spent) for cause, spent in _sort_most_first(lost)},
+        first_passes=tuple(first_passes),
+        lost={cause: round(hours, 2) for cause, hours in _add(node.lost for node in nodes).items()},
     )
 
 
@@ -287,16 +309,16 @@ def _list_first_passes(
                 yield from ((action, following == declared.pass_to or following in proven) for action in first)
 
 
-def _sort_most_first(times: Mapping[str, timedelta]) -> list[tuple[str, timedelta]]:
-    return sorted(times.items(), key=lambda item: (-item[1], item[0]))
+def _add(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the sums by name, the greatest first."""
+    sums = defaultdict[str, float](float)
+    for name, hours in (item for part in parts for item in part.items()):
+        sums[name] += hours
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _average(spans: Sequence[timedelta]) -> float | None:
-    return _round(sum(spans, timedelta()) / len(spans)) if spans else None
-
-
-def _round(span: timedelta) -> float:
-    return round(span / HOUR, 2)
+def _average(hours: Sequence[float]) -> float | None:
+    return round(sum(hours) / len(hours), 2) if hours else None
 
 
 @fact
