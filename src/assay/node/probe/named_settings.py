@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-import select
+import selectors
 import socket
 import stat
 import time
@@ -284,28 +284,28 @@ def read_reach(address: str, ports: Sequence[int]) -> ReadingTree:
 
     A refusal counts: nobody can tell whether the BMC sent it.
     """
-    asked: dict[socket.socket, str] = {}
+    asked, answering = selectors.DefaultSelector(), []
     try:
         for port in ports:
             _ask_port(asked, address, port, socket.SOCK_STREAM)
         _ask_port(asked, address, IPMI_PORT, socket.SOCK_DGRAM)
-        answering, ends = [], time.monotonic() + REACH_S
-        while asked and (left := ends - time.monotonic()) > 0:
-            streams = [place for place in asked if place.type == socket.SOCK_STREAM]
-            for place in {each for group in select.select(list(asked), streams, [], left)[:2] for each in group}:
+        ends = time.monotonic() + REACH_S
+        while asked.get_map() and (left := ends - time.monotonic()) > 0:
+            for place, name in [key.data for key, _ in asked.select(left)]:
                 if place.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) in (0, errno.ECONNREFUSED):
-                    answering.append(asked[place])
+                    answering.append(name)
+                asked.unregister(place)
                 place.close()
-                del asked[place]
     except socket.gaierror as error:
         return failed(f"{address}: {error.strerror}")
     finally:
-        for place in asked:
+        for place, _ in [key.data for key in asked.get_map().values()]:
             place.close()
+        asked.close()
     return {"answers": value(sorted(answering))}
 
 
-def _ask_port(asked: dict[socket.socket, str], address: str, port: int, kind: socket.SocketKind) -> None:
+def _ask_port(asked: selectors.BaseSelector, address: str, port: int, kind: socket.SocketKind) -> None:
     """Begin to ask a port. One that no way leads to is not waited for."""
     family, _, _, _, place = socket.getaddrinfo(address, port, type=kind)[0]
     opened = socket.socket(family, kind | socket.SOCK_NONBLOCK)
@@ -313,7 +313,9 @@ def _ask_port(asked: dict[socket.socket, str], address: str, port: int, kind: so
     if is_asked and kind == socket.SOCK_DGRAM:
         opened.send(PRESENCE_PING)
     if is_asked:
-        asked[opened] = f"{port}/{'tcp' if kind == socket.SOCK_STREAM else 'udp'}"
+        is_stream = kind == socket.SOCK_STREAM
+        answer = selectors.EVENT_READ | (selectors.EVENT_WRITE if is_stream else 0)
+        asked.register(opened, answer, (opened, f"{port}/{'tcp' if is_stream else 'udp'}"))
     else:
         opened.close()
 
