@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from assay.act.tickets.desired_tickets import list_desired_tickets
-from assay.decide.moves.hand_over import describe_missing_proofs
+from assay.decide.moves.hand_over import describe_missing_proofs, judge_refused_hand_overs
+from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_fault_entry
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.node_settings import NodeSettings
 from assay.model.specs.policy_sections import HandOverProof
@@ -176,3 +177,42 @@ def test_a_person_may_not_hurry_a_hand_over_and_its_record_is_whole_all_the_same
     site.judge("n1", "hand-over")
     made = [decision for decision in site.step() if decision.to_state == "production"]
     assert sum(cause.kind == "hand-over" for decision in made for cause in decision.causes) == len(PROOFS)
+
+
+def test_a_refused_hand_over_is_a_fault_with_a_ticket_until_the_next_one_begins(site):
+    def judge():
+        faults, ends = judge_refused_hand_overs(site.situation(), site.catalog)
+        site.write(*(make_fault_entry(fault, site.now) for fault in faults))
+        site.write(*(make_cleared_entry(node, end, site.now) for node, end in ends))
+        return [fault.detail for fault in faults], len(ends)
+
+    leave(site)
+    assert judge() == ([], 0)
+    order(site)
+    for action in ACTIONS[:2]:
+        site.effect("n1", "verified", site.story("n1").decision, action)
+    site.effect("n1", "failed", site.story("n1").decision, "wipe", reason="nvme3 can still be read")
+    assert judge() == ([], 0)
+    site.step()
+    assert state(site) == "triage"
+    ([detail], _) = judge()
+    assert detail == "it served a, and the inventory gives it to b: wipe failed: nvme3 can still be read"
+    assert judge() == ([], 0), "once"
+    tickets = list_desired_tickets(site.situation(), (), {})
+    assert any("nvme3 can still be read" in ticket.seen for ticket in tickets)
+    give(site, "a")
+    assert judge() == ([], 1), "the inventory names its customer again"
+    site.later(minutes=1)
+    give(site, "b")
+    assert judge() == ([detail], 0)
+    order(site)
+    assert judge() == ([], 1), "another one has begun"
+    site.settle("n1")
+    site.pass_all("n1")
+    site.step()
+    assert (state(site), site.story("n1").customer) == ("production", "b")
+    assert judge() == ([], 0)
+    assert not [fault for fault in site.story("n1").faults if fault.is_open]
+    give(site, "c")
+    site.step()
+    assert judge() == ([], 0), "what failed was another hand-over"

@@ -30,6 +30,7 @@ from assay.act.tickets.ticket_updates import update_tickets
 from assay.decide.faults.scheduler_disagreement import judge_cordons
 from assay.decide.moves.cordons import decide_recordons
 from assay.decide.moves.decide import decide
+from assay.decide.moves.hand_over import judge_refused_hand_overs
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot
 from assay.decide.state.outstanding_effects import list_outstanding_effects
@@ -229,10 +230,11 @@ def compare_cordons(
     with assignment.hold_decision_lock():
         snapshot = fleet_state.build_states_snapshot(readings)
         _append_cordons(fleet_state, snapshot, names)
-        faults, ends = judge_cordons(snapshot, context.fleet.fault_catalog)
-        entries = [decision_and_fault_entries.make_fault_entry(fault, snapshot.now) for fault in faults]
-        entries += [decision_and_fault_entries.make_cleared_entry(node, end, snapshot.now) for node, end in ends]
-        context.ledger.append(*entries)
+        for judge in (judge_cordons, judge_refused_hand_overs):
+            faults, ends = judge(snapshot, context.fleet.fault_catalog)
+            entries = [decision_and_fault_entries.make_fault_entry(fault, snapshot.now) for fault in faults]
+            entries += [decision_and_fault_entries.make_cleared_entry(node, end, snapshot.now) for node, end in ends]
+            context.ledger.append(*entries)
 
 
 def _append_cordons(fleet_state: FleetSnapshotCache, snapshot: FleetSnapshot, names: Collection[str]) -> None:

@@ -9,16 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from assay.decide.faults.detection import FaultObservation
+from assay.decide.faults.recovery import make_clearance
+from assay.decide.faults.telemetry_silence import make_telemetry_fault
 from assay.decide.moves.evidence_validity import find_disorder, find_required_boot, find_shortcoming
 from assay.decide.moves.proposals import Proposal
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_projection import describe_causes
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import HAND_OVER, DecisionCause
+from assay.model.entries.faults import FaultClearedEntry
 from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
+from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import HandOverProof, HandOverRules, PhaseRequirement
 from assay.model.timestamps import parse_time
+
+REFUSED = "hand-over.refused"
+"""The fault class of a hand-over that was refused."""
 
 
 class ProofResult(NamedTuple):
@@ -85,6 +94,35 @@ def propose_hand_over(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[P
         yield Proposal(rules.closed, "immediate", "hand_over.closed", HAND_OVER, causes, keys)
     else:
         yield Proposal(node_state.state, "record", "hand_over", HAND_OVER, causes, keys, "none")
+
+
+def judge_refused_hand_overs(
+    snapshot: FleetSnapshot, catalog: FaultCatalog
+) -> tuple[list[FaultObservation], list[tuple[str, FaultClearedEntry]]]:
+    """Return a fault for each hand-over that was refused, and by node the ends of those that are over."""
+    faults, ends = list[FaultObservation](), list[tuple[str, FaultClearedEntry]]()
+    for view in snapshot.nodes:
+        seen = () if view.node_state.unread else view.node_state.faults  # what nobody has read since is over
+        known = [fault for fault in seen if fault.is_open and fault.fault_class == REFUSED]
+        refusal = _find_refusal(snapshot, view) if find_former_customer(snapshot, view) else ""
+        if known and not refusal:
+            ends += [(view.name, make_clearance(fault, "nothing refuses its hand-over now")) for fault in known]
+        if refusal and not known:
+            times = snapshot.now, snapshot.now
+            faults.append(make_telemetry_fault(catalog, view.node, "", HAND_OVER, *times, refusal, REFUSED))
+    return faults, ends
+
+
+def _find_refusal(snapshot: FleetSnapshot, view: NodeSnapshot) -> str:
+    """Return why the node's last hand-over ended without opening it, "" where it did not, or another has begun."""
+    rules, state = snapshot.policy.hand_over, view.node_state
+    ended = next((move for move in reversed(state.transitions) if rules and move.origin == rules.state), None)
+    if rules is None or state.state == rules.state or ended is None or ended.is_order:
+        return ""
+    if snapshot.policy.is_in_service(ended.target) or ended.target == snapshot.policy.spare_state:
+        return ""
+    decision = state.decisions.get(ended.decision)
+    return f"{_describe_change(view, state.customer)}: {describe_causes(decision.causes) if decision else ended.rule}"
 
 
 def _describe_change(view: NodeSnapshot, former: str) -> str:
