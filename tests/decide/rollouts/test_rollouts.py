@@ -174,6 +174,20 @@ def test_hours_of_the_day_hold_the_next_wave(fleet):
     assert roll.orders() == ["n00"]
 
 
+def test_no_node_leaves_before_customers_have_heard_of_it_for_long_enough(fleet):
+    roll = fleet(lead_hours=72)
+    roll.start(names("n", 8))
+    roll.turn()
+    assert roll.orders() == []
+    assert roll.look().waits_for == "customers were told: it begins at 2026-11-24 12:00 UTC"
+    roll.paper.later(hours=71)
+    roll.turn()
+    assert roll.orders() == []
+    roll.paper.later(hours=1)
+    roll.turn()
+    assert roll.orders() == ["n00"]
+
+
 @pytest.mark.parametrize(
     ("hour", "weekday", "is_open"),
     [(21, "fri", False), (22, "fri", True), (23, "fri", True), (5, "sat", True), (6, "sat", False), (23, "sat", False)],

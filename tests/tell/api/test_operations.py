@@ -16,19 +16,24 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from assay.act.orders.operations import begin_due_operations
+from assay.adapters.scheduler import PLANNED
 from assay.decide.state.operation_record import OPERATIONS, OperationHistory
 from assay.model.decision import Decision, DecisionCause
 from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
-from assay.model.entries.node_entries import DecisionEntry, TransitionEntry
+from assay.model.entries.node_entries import DecisionEntry, NodeReplacedEntry, TransitionEntry
 from assay.model.timestamps import format_time, hours, parse_time
 from assay.tell.api.conditional_answers import ChangeStream
+from assay.tell.messages.scheduler_notices import list_planned_notices
 from assay.tell.messages.webhook_notices import find_planned
 from assay.tell.server.app_state import AppState
 from assay.tell.server.server import build_app
 from assay.tell.server.server_certificate import ListenConfig, ServerCertificate
 from assay.tell.server.visitor_rights import Visitor
 from assay.tell.server.visitor_shares import VisitorShares
+from assay.tell.views.calendar import describe_rollout
+from assay.tell.views.records import LiveRecords
 from tests.tell.asgi_calls import Caller, Reply
+from tests.tell.fleet_with_history import ROLLOUT
 
 PATH = "/api/v1/operations"
 NODE = "n0016"
@@ -65,7 +70,7 @@ def test_the_same_key_is_the_same_operation_and_another_wish_under_it_is_refused
     assert [one["id"] for one in ann.get(f"{PATH}?node={NODE}&open=true").json] == [ident]
     assert cancel(ann, ident).json["state"] == "cancelled"
     assert cancel(ann, ident).status == 200, "a second time changes nothing"
-    assert ann.get(f"{PATH}?open=true").json == []
+    assert [one["id"] for one in ann.get(f"{PATH}?open=true").json] == [ROLLOUT]
     [now] = [one for one in state.records.read_node_states() if one.node == NODE]
     assert now.move_request is None
 
@@ -128,7 +133,7 @@ def test_customers_order_for_their_own_nodes_what_the_policy_leaves_to_them(
     assert [reply.status for reply in made] == [202, 202, 409], "two at a time"
     ours = ask(ann, "key-of-ann-9", theirs[-4], "maintenance").json
     seen = acme.get(PATH).json
-    assert {one["id"] for one in seen} == {reply.json["id"] for reply in made[:2]}
+    assert {one["id"] for one in seen} == {ROLLOUT, *(reply.json["id"] for reply in made[:2])}
     assert {node["text"] for one in seen for node in one["nodes"]} == {""}
     assert cancel(acme, ours["id"]).status == 404
     for reply in made[:2]:
@@ -334,3 +339,53 @@ def test_planned_work_is_cancelled_and_webhooks_hear_of_all_of_it(ann: Caller, s
     assert read({}) == [], "who never heard of it hears nothing"
     [item] = read(known)
     assert item["event"] == "dropped"
+
+
+def test_a_rollout_is_planned_work_of_its_nodes_that_customers_read_and_subscribe_to(
+    ann: Caller, acme: Caller, state: AppState
+) -> None:
+    context = state.context
+    rules = context.policy.rollouts.model_copy(update={"lead_hours": 72})
+    policies = {name: one.model_copy(update={"rollouts": rules}) for name, one in context.fleet.policies.items()}
+    records = LiveRecords(lambda: replace(context, fleet=replace(context.fleet, policies=policies)))
+    rollout = records.read_rollouts().rollouts[ROLLOUT]
+    told = records.read_operations(None)[ROLLOUT]
+    assert (told.operation, told.state, [one.state for one in told.nodes]) == ("rollout", "planned", ["planned"] * 2)
+    assert parse_time(told.starts_at) == parse_time(rollout.started_at) + hours(72)
+    assert parse_time(told.ends_at) > parse_time(told.starts_at)
+    assert records.read_operations(None)[ROLLOUT] == told, "it stays as it is until a node goes"
+
+    seen = acme.get(f"{PATH}/{ROLLOUT}").json
+    assert (seen["who"], seen["to"], seen["nodes"][0]["node"]) == ("", "", "n0013")
+    assert "firmware" in seen["reason"].lower()
+    assert f"UID:{ROLLOUT}@assay" in str(acme.get(f"{PATH}.ics").body)
+    assert cancel(ann, ROLLOUT).status == 409, "a rollout is paused, or its commit reverted"
+
+    notices = list_planned_notices(context, {}, [told])
+    assert {name: notice.text.partition(" from ")[0] for name, notice in notices.items()} == dict.fromkeys(
+        ("n0013", "n0014"), f"{PLANNED}rollout"
+    )
+    pools = dict.fromkeys(("n0013", "n0014"), "h100-a")
+    news = list(find_planned([told], {}, pools))
+    assert [(item["event"], item["node"]) for item in news] == [("planned", "n0013"), ("planned", "n0014")]
+    known = {f"{item['node']} {ROLLOUT}": item for item in news}
+    assert list(find_planned([told], known, pools)) == [], "once"
+    member = replace(rollout.members["n0013"], order="move-1", ordered_at=rollout.started_at)
+    ended = replace(
+        rollout, status="aborted", ended_at=rollout.started_at, members={**rollout.members, "n0013": member}
+    )
+    dropped = describe_rollout(context.fleet, ended, "")
+    assert dropped.state == "cancelled"
+    assert [(item["event"], item["node"]) for item in find_planned([dropped], known, pools)] == [("dropped", "n0014")]
+
+
+def test_a_swap_is_in_the_same_list(acme: Caller, state: AppState) -> None:
+    at = state.records.clock.now().isoformat()
+    swap = NodeReplacedEntry("h100-a", "S-out", "n0012", "S-in", at, "d-swap").make_entry("swap-1", at, "n0011")
+    state.context.ledger.append(swap)
+    seen = acme.get(f"{PATH}/swap-1").json
+    assert (seen["operation"], seen["state"]) == ("replace", "succeeded")
+    assert seen["reason"] == "n0012 took the place of n0011"
+    assert [one["node"] for one in seen["nodes"]] == ["n0011", "n0012"]
+    assert "S-in" not in json.dumps(seen), "customers learn no serial numbers"
+    assert "UID:swap-1@assay" in str(acme.get(f"{PATH}.ics").body)

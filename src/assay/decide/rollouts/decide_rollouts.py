@@ -32,7 +32,7 @@ from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.trend_rules import count_open_warnings
 from assay.model.text.lists import format_count, format_nodes
-from assay.model.timestamps import format_time, hours, parse_time
+from assay.model.timestamps import format_minute, format_time, hours, parse_time
 
 RESUMING_RULES: frozenset[PauseRule] = frozenset({"hold", "breaker"})
 
@@ -138,9 +138,18 @@ def decide_rollouts(snapshot: FleetSnapshot, rollout: Rollout) -> RolloutStep:
     if stop := find_pause(snapshot, rollout, progress):
         return RolloutStep(progress, proven=proven, pause=stop, waits_for=stop.reason)
     due = tuple(node for node in progress if node.order_due)
+    begin = find_begin(snapshot.policy, rollout)
+    if snapshot.now < begin:
+        waits_for = f"customers were told: it begins at {format_minute(format_time(begin))}"
+        return RolloutStep(progress, orders=due, proven=proven, waits_for=waits_for)
     wave, waits_for = _find_next_wave(snapshot, progress)
     orders = (*due, *(node for node in progress if node.node in wave))
     return RolloutStep(progress, orders=orders, proven=proven, waits_for=waits_for)
+
+
+def find_begin(policy: LifecyclePolicy, rollout: Rollout) -> datetime:
+    """Return when the first node may leave for a rollout."""
+    return parse_time(rollout.started_at) + hours(policy.rollouts.lead_hours)
 
 
 def describe_end(progress: Sequence[NodeProgress]) -> str:

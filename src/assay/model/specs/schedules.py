@@ -181,6 +181,7 @@ class RolloutRules(StrictModel):
     - `failed_percent`: if this share of the nodes that were ordered out failed, the rollout pauses. A failed canary
       always pauses it.
     - `wait_hours`: so long, the next wave waits for a node that was ordered out and still serves because of a job.
+    - `lead_hours`: no node leaves sooner after the rollout began: customers read of it as planned work.
     - `hours`: when waves may begin. Without it, at any time.
     - `reviewed_plan`: `required` lets a rollout wait for a person if its commit names no plan with which it was
       reviewed. With `optional`, it starts.
@@ -191,6 +192,7 @@ class RolloutRules(StrictModel):
     canaries: int = Field(default=1, ge=1, le=100)
     failed_percent: float = Field(default=10, gt=0, le=100)
     wait_hours: float = Field(default=24, gt=0, le=8760)
+    lead_hours: float = Field(default=0, ge=0, le=8760)
     hours: RolloutHours | None = None
     reviewed_plan: Literal["optional", "required"] = "optional"
     history: HistoryBound = Field(default_factory=HistoryBound)

@@ -231,6 +231,11 @@ def _is_form(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
 
 
+def _refuse_own_work(known: OperationRecord) -> None:
+    if known.who == "assay" and not known.key:
+        raise make_refusal(409, f"nobody ordered this {known.operation}: pause the rollout, or revert its commit")
+
+
 def describe_orders() -> dict[str, tuple[str, type[BaseModel], Any]]:
     """Return the addresses of orders, for the OpenAPI document: path → summary, body, answer."""
     return {
@@ -263,6 +268,7 @@ class OperationRoutes(OrderRoutes):
             raise make_refusal(404, "there is no such operation")
         if visitor.is_customer and known.role != CUSTOMER:
             raise make_refusal(409, "it is not yours to take back: defer it")
+        _refuse_own_work(known)
         record = await self._give(visitor, partial(self._order_as(visitor, body.reason).cancel, ident))
         return self._answer(visitor, record, 200, SECURITY_HEADERS)
 
@@ -276,6 +282,7 @@ class OperationRoutes(OrderRoutes):
         theirs = {state.node for state in self._state.records.read_node_states() if visitor.may_see(state)}
         if not theirs.issuperset(each.node for each in known[ident].nodes):
             raise make_refusal(409, "it is for nodes of others too: ask for another time")
+        _refuse_own_work(known[ident])
         orders = self._order_as(visitor, body.reason)
         record = await self._give(visitor, partial(orders.defer, ident, body.starts_at, visitor.role))
         return self._answer(visitor, record, 200, SECURITY_HEADERS)

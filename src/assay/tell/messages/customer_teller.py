@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 
 from assay.act.loop.context import ControllerContext
 from assay.adapters.scheduler import NodeNotice
-from assay.decide.state.operation_record import OPERATIONS
 from assay.decide.state.service_absences import list_fleet_absences
 from assay.ledger.ledger_reader import read_projection
 from assay.model.specs.customers import NoticeRules
@@ -73,14 +72,15 @@ class CustomerTeller:
             return
         shown, sent = read_projection(context.ledger, SHOWN_NOTICES), read_projection(context.ledger, WEBHOOK_RECORDS)
         self._shown.recorded = shown
-        notices = self._current.read(LiveRecords(lambda: context), self._shown.list_told_out() | list_told_out(sent))
+        records = LiveRecords(lambda: context)
+        operations = list(records.read_operations(None).values())
+        notices = self._current.read(records, self._shown.list_told_out() | list_told_out(sent))
         notices = [notice for notice in notices if not context.fleet.is_watched(notice.node)]
         if rules.scheduler.shown:
             on_nodes = {
                 each.node: NodeNotice(each.standing.in_service, each.line, each.standing.move) for each in notices
             }
-            planned = list_planned_notices(context, shown)
+            planned = list_planned_notices(context, shown, operations)
             on_nodes |= {node: notice for node, notice in planned.items() if not context.fleet.is_watched(node)}
             show_on_nodes(context, self._shown, on_nodes)
-        operations = read_projection(context.ledger, OPERATIONS).operations
-        send_to_webhooks(context, sent, notices, operations.values())
+        send_to_webhooks(context, sent, notices, operations)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from textwrap import shorten
@@ -11,8 +11,7 @@ from typing import Literal
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
 from assay.adapters.scheduler import PLANNED, NodeNotice, ShowsNotices, group_by_scheduler
-from assay.decide.state.operation_record import OPERATIONS
-from assay.ledger.ledger_reader import read_projection
+from assay.decide.state.operation_record import OperationRecord
 from assay.model.entries.tickets import NoticeFailedEntry, NoticeIntentEntry, NoticeVerifiedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
@@ -103,18 +102,20 @@ def decide_intent(
     return NoticeIntentEntry(ident, in_service, line, "" if is_proved else shown.intent.move)
 
 
-def list_planned_notices(context: ControllerContext, shown: Mapping[str, ShownNotice]) -> dict[str, NodeNotice]:
+def list_planned_notices(
+    context: ControllerContext, shown: Mapping[str, ShownNotice], operations: Iterable[OperationRecord]
+) -> dict[str, NodeNotice]:
     """Return what nodes in service tell of work that is planned next; of none, where one told of some."""
     notices = {
         node: NodeNotice(True, NOTHING_PLANNED, derive_id("planned", node, notice.move))
         for node, notice in shown.items()
         if notice.intent.text.startswith(PLANNED)
     }
-    planned = read_projection(context.ledger, OPERATIONS).list_planned()
+    planned = [record for record in operations if record.state == "planned"]
     for record in sorted(planned, key=lambda record: record.starts_at, reverse=True):
         window = f"from {format_minute(record.starts_at)} to {format_minute(record.ends_at)}"
         text = shorten(f"{PLANNED}{record.operation} {window}: {record.reason}", MAX_LINE, placeholder=" …")
-        for each in record.nodes:
+        for each in (each for each in record.nodes if each.state == "planned"):
             notices[each.node] = NodeNotice(True, text, derive_id("planned", each.node, record.id, record.starts_at))
     states, serving = read_node_states(context.ledger), context.fleet.states_in_service
     return {node: notice for node, notice in notices.items() if node in states and states[node].state in serving}

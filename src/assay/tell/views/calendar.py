@@ -1,16 +1,100 @@
-"""Planned work as a calendar: iCalendar (RFC 5545), to which people subscribe."""
+"""Planned work as a calendar: iCalendar (RFC 5545), to which people subscribe.
+
+Rollouts and swaps are told as operations, so that customers find all work on their nodes in one list.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from assay.decide.state.operation_record import OperationRecord
+from assay.decide.rollouts.decide_rollouts import find_begin
+from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.state.operation_record import OperationOnNode, OperationRecord, OperationState
+from assay.model.entries.node_entries import NodeReplacedEntry
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.text.lists import format_nodes
-from assay.model.timestamps import parse_time
+from assay.model.timestamps import format_time, parse_time
 
+SWAPS_SHOWN = 20
 LINE_BYTES = 73
 """A line has at most 75 bytes; what is folded begins with a space."""
 STATUSES = {"planned": "CONFIRMED", "cancelled": "CANCELLED"}
+
+
+def describe_rollout(fleet: Fleet, rollout: Rollout, expected_end: str) -> OperationRecord:
+    """Return a rollout as an operation: each node is planned until it is ordered out. The id is the rollout's."""
+    ended = rollout.ended_at
+    rest: OperationState = "planned" if rollout.is_active else "cancelled"
+    nodes = [
+        OperationOnNode(
+            node=name,
+            state="succeeded" if member.proof else "running" if member.is_ordered_out and not ended else rest,
+            text=member.proof,
+            at=member.ordered_at or rollout.started_at,
+            order=derive_id("operation", rollout.id, name) if member.order else "",
+        )
+        for name, member in rollout.members.items()
+    ]
+    states, kinds = {each.state for each in nodes}, sorted({member.to for member in rollout.members.values()})
+    doing = [fleet.policy.states[to].for_customers.doing for to in kinds if to in fleet.policy.states]
+    changed = max([rollout.started_at, ended, *(each.at for each in nodes)])
+    return OperationRecord(
+        id=rollout.id,
+        operation="rollout",
+        key="",
+        who="assay",
+        role="",
+        reason=" ".join(doing) or "the configuration of the nodes changes",
+        state=next(state for state in ("planned", "running", "cancelled", "succeeded") if state in states),
+        created_at=rollout.started_at,
+        updated_at=changed,
+        to=", ".join(kinds),
+        now=False,
+        nodes=tuple(nodes),
+        starts_at=format_time(find_begin(fleet.policy, rollout)),
+        ends_at=ended or expected_end,
+        position=rollout.started_seq + count_steps(rollout),
+    )
+
+
+def count_steps(rollout: Rollout) -> int:
+    """Return how many orders and proofs a rollout has had."""
+    return sum(bool(member.order) + bool(member.proof) for member in rollout.members.values())
+
+
+def _add_swap(swaps: dict[str, tuple[LedgerEntry, ...]], entry: LedgerEntry) -> dict[str, tuple[LedgerEntry, ...]]:
+    pool = NodeReplacedEntry.read(entry).pool
+    return {**swaps, pool: (entry, *swaps.get(pool, ()))[:SWAPS_SHOWN]}
+
+
+SWAPS = Projection[dict[str, tuple[LedgerEntry, ...]]]((NodeReplacedEntry.kind,), dict, _add_swap)
+"""The last swaps of each pool, the newest first."""
+
+
+def describe_swap(entry: LedgerEntry) -> OperationRecord:
+    """Return the swap that an entry `node.replaced` tells as an operation on both nodes."""
+    swap = NodeReplacedEntry.read(entry)
+    text = f"{swap.by} took the place of {entry.node}"
+    return OperationRecord(
+        id=entry.id,
+        operation="replace",
+        key="",
+        who="assay",
+        role="",
+        reason=text,
+        state="succeeded",
+        created_at=entry.at,
+        updated_at=entry.at,
+        to="",
+        now=True,
+        nodes=tuple(
+            OperationOnNode(name, "succeeded", text, entry.at, swap.decision) for name in (entry.node, swap.by)
+        ),
+        starts_at=entry.at,
+        ends_at=entry.at,
+        position=entry.seq,
+    )
 
 
 def format_calendar(records: Iterable[OperationRecord]) -> str:

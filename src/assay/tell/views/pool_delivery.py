@@ -26,15 +26,14 @@ from assay.decide.state.service_absences import (
 )
 from assay.ledger.ledger_reader import read_projection
 from assay.model.decision import PERSON_RULE, find_rule_name
-from assay.model.entries.node_entries import NodeReplacedEntry
 from assay.model.facts import fact
 from assay.model.fleet import Fleet
-from assay.model.ledger_entry import LedgerEntry, Projection
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.fault_relations import UNRELATED
 from assay.model.timestamps import format_time, parse_time
+from assay.tell.views.calendar import SWAPS
 from assay.tell.views.records import RecordSource, find_unread
 
-SWAPS_SHOWN = 20
 ORDERED, OTHER = "a person's order", "another reason, such as a rollout"
 FIRST_PASSES = ("zap", "netboot", "reboot")
 HOUR = timedelta(hours=1)
@@ -93,15 +92,6 @@ class PoolDelivery:
             return line
         day = f"enough should be back on {self.expected[:10]}" if self.expected else "when enough are back is not known"
         return f"{line}; {self.lacking} lack, without a spare: {day}"
-
-
-def _add_swap(swaps: dict[str, tuple[LedgerEntry, ...]], entry: LedgerEntry) -> dict[str, tuple[LedgerEntry, ...]]:
-    pool = NodeReplacedEntry.read(entry).pool
-    return {**swaps, pool: (entry, *swaps.get(pool, ()))[:SWAPS_SHOWN]}
-
-
-SWAPS = Projection[dict[str, tuple[LedgerEntry, ...]]]((NodeReplacedEntry.kind,), dict, _add_swap)
-"""The last swaps of each pool, the newest first."""
 
 
 def list_pool_deliveries(source: RecordSource, states: Collection[NodeState]) -> list[PoolDelivery]:

@@ -5,8 +5,9 @@ A server keeps them warm: of node states, rollouts and tickets, each entry of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from threading import RLock
@@ -18,8 +19,10 @@ from assay.act.ingest.trend_evaluation import read_answer
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
 from assay.act.loop.snapshot import FabricComparisonCache, list_used_designs
+from assay.act.rollouts.rollout_advance import report_rollout
 from assay.act.tickets.ticket_diff import TICKETS
 from assay.adapters.scheduler import StatusReadings, group_by_scheduler
+from assay.decide.rollouts.decide_rollouts import find_begin
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.load_coverage import COVERAGE
 from assay.decide.state.node_state import NodeState
@@ -31,8 +34,12 @@ from assay.ledger.store import Ledger
 from assay.model.clock import Clock
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketRecord
+from assay.model.timestamps import format_time, hours
+from assay.tell.views.calendar import SWAPS, count_steps, describe_rollout, describe_swap
 from assay.tell.views.fabric_view import ScannedFabric
 from assay.tell.views.idle_coverage import PoolCoverage, list_idle_coverage
+
+ROLLOUTS_SHOWN = 5
 
 
 class RecordSource(Protocol):
@@ -74,6 +81,7 @@ class LiveRecords:
         self._comparisons = FabricComparisonCache()
         self._topologies: dict[str, CompiledTopology] = {}
         self._topologies_of: Fleet | None = None
+        self._expected_ends: dict[tuple[str, int], str] = {}
 
     @property
     def fleet(self) -> Fleet:
@@ -143,11 +151,12 @@ class LiveRecords:
         return list(list_idle_coverage(context.fleet, states, covered, context.clock.now()))
 
     def read_operations(self, sees: Callable[[NodeState], bool] | None) -> dict[str, OperationRecord]:
-        """Return the operations by id. `sees`: which nodes a customer may see, None for staff.
+        """Return the operations by id, with rollouts and swaps. `sees`: which nodes a customer may see, None for staff.
 
         Customers see those of customers, and planned work on their nodes; without our words, and other nodes.
         """
         known = read_projection(self.ledger_for_reading, OPERATIONS).operations
+        known = known | {record.id: record for record in self._list_other_work()}
         if sees is None:
             return known
         theirs = {state.node for state in self.read_node_states() if sees(state)}
@@ -164,6 +173,19 @@ class LiveRecords:
         """Ask the schedulers what runs on these nodes, and whether new jobs may start there."""
         context = self._refresh()
         return group_by_scheduler([context.fleet.nodes[name] for name in names], context.workloads).read_statuses()
+
+    def _list_other_work(self) -> Iterator[OperationRecord]:
+        """Yield the last rollouts and swaps as operations."""
+        ledger, fleet, now = self.ledger_for_reading, self.fleet, self.clock.now()
+        for rollout in [*self.read_rollouts().rollouts.values()][-ROLLOUTS_SHOWN:]:
+            key = (rollout.id, count_steps(rollout))
+            if key not in self._expected_ends and rollout.is_active:
+                report = report_rollout(fleet, ledger, self.read_node_states(), rollout, now)
+                end = max(find_begin(fleet.policy, rollout), now) + hours(report.hours_left or 0)
+                self._expected_ends = {key: format_time(end)}
+            yield describe_rollout(fleet, rollout, self._expected_ends.get(key, ""))
+        for entry in chain.from_iterable(read_projection(ledger, SWAPS).values()):
+            yield describe_swap(entry)
 
     def read_machines(self) -> list[Sighting]:
         """Return the machines that were seen lately."""
