@@ -55,6 +55,9 @@ MIN_CACHED_DECLARATIONS = 16
 """A fleet of fewer nodes and specs together is read about as fast as it is fetched."""
 MAX_CACHE_FILES = 8  # files of nodes and of specs; one of 10,000 nodes takes 3 MB
 READER_ROOMS = ("model", "declare")
+_LATER = pydantic.ConfigDict(defer_build=True)
+SETTINGS_LIST = pydantic.TypeAdapter(list[NodeSettings], config=_LATER)
+IMPORTS_LIST = pydantic.TypeAdapter(list[ServiceImport | None], config=_LATER)
 SHARED_PARSE_CACHE: ContextVar[ParseCache | None] = ContextVar(
     "documents that this process has read, where it runs several sessions"
 )
@@ -145,7 +148,7 @@ def encode_nodes(nodes: Iterable[Node]) -> bytes | None:
     """Return the content of a cache file; None if it would give other nodes than these."""
     columns, settings, imports = _split_nodes(nodes)
     dumps = (own.model_dump_json(exclude_unset=True, exclude={"service_import"}).encode() for own in settings)
-    shared = pydantic.TypeAdapter(list[ServiceImport | None]).dump_json(imports)
+    shared = IMPORTS_LIST.dump_json(imports)
     encoded = {NODES: json.dumps(columns).encode(), SETTINGS: b"[%s]" % b",".join(dumps), IMPORTS: shared}
     content = encode_sections(encoded)
     sections = decode_sections(content)
@@ -158,8 +161,8 @@ def encode_nodes(nodes: Iterable[Node]) -> bytes | None:
 
 def decode_nodes(sections: CacheSections) -> Iterable[Node]:
     """Return the nodes of a file. Those with equal settings share them. Images are left out: they follow from specs."""
-    settings = pydantic.TypeAdapter(list[NodeSettings]).validate_json(sections.bytes(SETTINGS))
-    imports = pydantic.TypeAdapter(list[ServiceImport | None]).validate_json(sections.bytes(IMPORTS))
+    settings = SETTINGS_LIST.validate_json(sections.bytes(SETTINGS))
+    imports = IMPORTS_LIST.validate_json(sections.bytes(IMPORTS))
     columns = sections.json(NODES)
     for place, number in enumerate(columns[IMPORTS]):
         if imports[number]:  # of all nodes of a pool, which have several settings

@@ -24,6 +24,8 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 IMPORTED_LATE = ("assay.validate.items.suite_hooks", "assay.validate.fixtures.fabric_views", "assay.ledger.store")
 """What a shard imports for suites (with pytest), for checks of fabrics, and for those that count growth."""
 CHILD_POLL_S, MAX_ORDER_BYTES = 0.02, 1 << 20
+JUDGED_BY = ("CheckCatalog", "FirmwareBundle", "LifecyclePolicy", "ManagementProfile", "NodeSpec", "Provisioning")
+"""Kinds of specs that judgements read: building their models takes longer than decoding the specs."""
 
 
 def end_with_parent() -> None:
@@ -52,14 +54,21 @@ def _interrupt_once(received: int, *_: object) -> Never:
 
 
 def fork_pytests() -> None:
-    """Import once what every shard needs. Then fork a `python -m pytest` for each order from the socket on stdin.
+    """Import what every shard needs, and build the models of specs. Then fork a `python -m pytest` for each order.
 
-    An order comes with a socket of its own, which gets the id of the process, and its exit code when it has ended. The
-    child imports fleet and suites itself: nothing of one judgement reaches another. The socket is closed when the run
-    ends; then this process ends, and the kernel kills its children.
+    An order comes by the socket on stdin, with a socket of its own, which gets the id of the process, and its exit code
+    when it has ended. The child imports fleet and suites itself: nothing of one judgement reaches another. The socket
+    is closed when the run ends; then this process ends, and the kernel kills its children.
     """
+    from assay.declare.fleet_cache import IMPORTS_LIST, SETTINGS_LIST
+    from assay.model.specs.spec_document import load_spec_model
+
     for name in IMPORTED_LATE:
         import_module(name)
+    for kind in JUDGED_BY:
+        load_spec_model(kind).model_rebuild()
+    for lists in (SETTINGS_LIST, IMPORTS_LIST):
+        lists.rebuild()
     gc.freeze()
     orders, running = socket.socket(fileno=os.dup(0)), dict[int, socket.socket]()
     while True:
