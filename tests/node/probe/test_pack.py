@@ -188,7 +188,7 @@ builtins.compile = counted
 sys.path.insert(0, {archive!r})
 import assay.node.probe.__main__
 ours = [times for path, times in sources.items() if {archive!r} in str(path)]
-print(len(ours) > 20, max(ours))
+print(len(ours) > 20, max(ours, default=0))
 """
 
 
@@ -197,3 +197,27 @@ def test_a_node_compiles_each_module_once(tmp_path):
     script = COUNTED.format(once=COMPILE_ONCE, archive=str(tmp_path / "probe.pyz"))
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "True 1\n"
+
+
+def with_other_magic(content: bytes) -> bytes:
+    """Return the pack as a Python of another version would have made it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as made, zipfile.ZipFile(out, "w") as other:
+        for name in made.namelist():
+            said = made.read(name)
+            other.writestr(name, b"\0\0\r\n" + said[4:] if name.endswith(".pyc") else said)
+    return out.getvalue()
+
+
+def test_what_comes_compiled_is_not_compiled_again_and_another_python_passes_it_over(tmp_path):
+    content = build_pack(with_nvml=True, with_code=True)
+    said = {}
+    for name, pack_content in (("this", content), ("another", with_other_magic(content))):
+        (tmp_path / f"{name}.pyz").write_bytes(pack_content)
+        script = COUNTED.format(once=COMPILE_ONCE, archive=str(tmp_path / f"{name}.pyz"))
+        for more in ("", "\nimport pynvml; print(pynvml.__file__)"):
+            command = [sys.executable, "-I", "-S", "-c", script + more]
+            said[name, bool(more)] = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert (said["this", False], said["another", False]) == ("False 0\n", "True 1\n")
+    assert all(said[name, True].endswith(f"{name}.pyz/pynvml.py\n") for name in ("this", "another"))
+    assert "assay/node/load_tools/fio.pyc" not in zipfile.ZipFile(io.BytesIO(content)).namelist(), "few starts load"

@@ -15,10 +15,12 @@ import ast
 import functools
 import importlib.util
 import io
+import marshal
 import os
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from assay.model.gc_pause import pause_gc
@@ -54,6 +56,8 @@ if sys.version_info < {OLDEST_PYTHON}:
 from {{entry}} import main
 main()
 """
+CODE_HEADER = importlib.util.MAGIC_NUMBER + b"\1\0\0\0" + bytes(8)
+"""That of a .pyc file which nobody compares with its source."""
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
@@ -73,14 +77,27 @@ def main() -> None:
 
 
 @functools.cache
-def build_pack(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
-    """Return an executable zip whose `__main__.py` calls `main` of the module `entry`."""
-    modules = find_needed_modules(entry)
+def build_pack(entry: str = ENTRY, *, with_nvml: bool = False, with_code: bool = False) -> bytes:
+    """Return an executable zip whose `__main__.py` calls `main` of the module `entry`.
+
+    With code, what every start imports is in it compiled, too: a Python of the same version as this one needs half the
+    time to start it. zipimport passes over what another version has compiled.
+    """
+    modules, bindings = find_needed_modules(entry), dict[str, tuple[str, bytes]]()
     files = {f"{name.replace('.', '/')}{end}": source for name, (end, source) in modules.items()}
     files["__main__.py"] = START.format(entry=entry).encode()
     if with_nvml:
         whole = _source(BINDINGS).read_text(encoding="utf-8")
-        files.update(split_module(BINDINGS, prune_bindings(whole, (source for _, source in modules.values()))))
+        pruned = prune_bindings(whole, (source for _, source in modules.values()))
+        files.update(split_module(BINDINGS, pruned))
+        bindings[BINDINGS] = ".py", pruned.encode()
+    if with_code:
+        for name, (end, source) in (find_needed_modules(entry, at_start=True) | bindings).items():
+            path = f"{name.replace('.', '/')}{end}"
+            with suppress(
+                ValueError
+            ):  # marshal's oldest format, which depends on nothing but the code, may lack a type
+                files[f"{path}c"] = CODE_HEADER + marshal.dumps(compile(source, path, "exec", dont_inherit=True), 2)
     out = io.BytesIO(SHEBANG)
     out.seek(0, io.SEEK_END)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -89,8 +106,11 @@ def build_pack(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
     return out.getvalue()
 
 
-def find_needed_modules(entry: str) -> dict[str, tuple[str, bytes]]:
-    """Return every module of assay that `entry` imports, directly or not: name → (end of its path, source)."""
+def find_needed_modules(entry: str, *, at_start: bool = False) -> dict[str, tuple[str, bytes]]:
+    """Return every module of assay that `entry` imports, directly or not: name → (end of its path, source).
+
+    `at_start`: only those that are imported before a function is called.
+    """
     modules: dict[str, tuple[str, bytes]] = {}
     waiting = [entry]
     while waiting:
@@ -100,13 +120,14 @@ def find_needed_modules(entry: str) -> dict[str, tuple[str, bytes]]:
         path = _source(name)
         source = path.read_bytes()
         modules[name] = ("/__init__.py" if path.name == "__init__.py" else ".py", source)
-        waiting += [name.rpartition(".")[0], *_imports(source)]
+        waiting += [name.rpartition(".")[0], *_imports(source, at_start=at_start)]
     return modules
 
 
-def _imports(source: bytes) -> Iterator[str]:
-    """Yield the modules of assay that a source imports at any place in it."""
-    for node in (inner for statement in parse_source(source) for inner in ast.walk(statement)):
+def _imports(source: bytes, *, at_start: bool) -> Iterator[str]:
+    """Yield the modules of assay that a source imports at any place in it, or as statements of the module."""
+    statements = parse_source(source)
+    for node in statements if at_start else (inner for statement in statements for inner in ast.walk(statement)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.startswith("assay."))
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "assay":
