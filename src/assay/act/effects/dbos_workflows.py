@@ -27,6 +27,7 @@ from assay.act.effects import effect_journal
 from assay.act.effects.workflow_queues import (
     DBOS_FILE,
     DBOS_SCHEMA,
+    LOOP_QUEUE_POLL_S,
     QUEUE_POLL_S,
     QueueLimits,
     find_engine_stack,
@@ -81,7 +82,7 @@ class _Engine:
                 global_concurrency=queue.pool_at_once,
                 partition_concurrency=queue.rack_at_once,
                 limiter={"limit": queue.per_minute, "period": 60.0},
-                polling_interval_sec=QUEUE_POLL_S,
+                polling_interval_sec=LOOP_QUEUE_POLL_S if find_engine_stack() else QUEUE_POLL_S,
                 on_conflict="always_update",
             )
             self._registered.add(queue)
