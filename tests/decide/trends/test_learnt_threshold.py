@@ -11,7 +11,7 @@ import pytest
 from assay.decide.trends.change_warnings import SeriesCount
 from assay.decide.trends.days import DAY_S, list_walked_days, list_weeks
 from assay.decide.trends.fleet_tables import make_intervals
-from assay.decide.trends.measured_days import Parts
+from assay.decide.trends.measured_days import Parts, read_measured
 from assay.decide.trends.measurement_tables import TrendFiles, open_tables
 from assay.decide.trends.part_findings import NEVER, DayEvidence, PartFindings, PartSearch
 from assay.decide.trends.trend_answer import TrendAnswer
@@ -132,3 +132,16 @@ def test_a_day_knows_no_failure_after_it() -> None:
     evidence = DayEvidence(parts, 100, [], ChangeDetector(), {part: [110]})
     assert evidence.failed_on.tolist() == [NEVER]
     assert DayEvidence(parts, 110, [], ChangeDetector(), {part: [110]}).failed_on.tolist() == [110]
+
+
+@pytest.mark.parametrize(("copies", "drawn"), [(1, 1100), (300, 550)])
+def test_all_of_a_large_fleet_teach_unless_it_has_too_many_values(tmp_path: Path, copies: int, drawn: int) -> None:
+    fleet = PlantedFleet(tmp_path, nodes=1100, days=3)
+    fleet.grow()
+    fleet.write()
+    with open_tables(TrendFiles(tmp_path / "measurements.parquet"), START.replace(day=4)) as database:
+        make_intervals(database)
+        many = f"CREATE TABLE many AS SELECT m.* FROM measurements m, range({copies})"
+        database.execute(f"{many}; DROP VIEW measurements; ALTER TABLE many RENAME TO measurements")
+        with read_measured(database, database.table("measurements").max("day").fetchall()[0][0]) as (parts, _):
+            assert parts.count_drawn_nodes() == pytest.approx(drawn, rel=0.1)

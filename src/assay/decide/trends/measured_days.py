@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]
-SAMPLED_NODES = 1000
-"""Past weeks are those of 500 to 1,000 nodes where there are more."""
+SAMPLED_NODES, SAMPLED_VALUES = 1000, 300_000
+"""Past weeks are those of 500 to 1,000 nodes where there are more, unless a day of all has fewer values than these."""
 DRAWS_BITS = 20
 """A node is drawn by the first 20 of the 64 bits of its name's hash."""
 VALUES_IN_MEMORY = 100_000
@@ -144,7 +144,7 @@ class Measured:
 def read_measured(database: DuckDBPyConnection, today: int) -> Iterator[tuple[Parts, Iterator[Measured]]]:
     """Have the parts, and the measurements one after the other. The tables `measurements` and `intervals` are there."""
     nodes, values = database.execute(_SIZE, {"dates": make_dates(range(today - 4, today + 1))}).fetchall()[0]
-    halvings = max(0, int(np.ceil(np.log2(max(1, nodes) / SAMPLED_NODES))))
+    halvings = max(0, int(np.ceil(np.log2(max(1.0, min(nodes / SAMPLED_NODES, values / SAMPLED_VALUES))))))
     is_large, days = values > VALUES_IN_MEMORY, range(today - HISTORY_DAYS - LOOK_BACK_WEEKS * 7, today + 1)
     measured = sorted({row[0] for row in database.execute("SELECT day FROM history_days").fetchall()} & {*days})
     sparse = sorted({*measured} & {*list_compared_days(today)}) if halvings else measured
