@@ -91,7 +91,7 @@ def test_a_crash_file_and_its_message_hold_no_secret(
     monkeypatch.setenv("SITE_TOKEN", "canary-in-the-environment")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    def crash() -> None:
+    def crash(color: bool | None) -> None:
         raise RuntimeError("https://assay:canary-in-a-crash@bmc and canary-in-the-environment")
 
     monkeypatch.setattr(app, "app", crash)
