@@ -56,7 +56,7 @@ RULE = """faults:
 """
 POLICY = (
     ("    entry: [zap]\n", "    entry: [cordon, drain-now, zap]\n"),
-    ("-test, wipe, draining, confirmation]\n", "-test, wipe, draining, confirmation, zap]\n"),
+    ("-test, wipe, draining, confirmation, hand-over]\n", "-test, wipe, draining, confirmation, hand-over, zap]\n"),
     ("faults:\n", RULE),
 )
 
