@@ -134,7 +134,8 @@ def test_what_cannot_be_read_is_told_in_a_sentence(events, careful, tmp_path, wr
     assert "Traceback" not in answer.stderr
     assert "a mistake of assay" not in answer.stderr
     if wrong == "a line":
-        assert f"{history}:4: event is missing" in answer.stderr
+        assert f"{history}:4: " in answer.stderr
+        assert "event: Field required" in answer.stderr
 
 
 def test_each_policy_has_its_own_costs(events, careful):
