@@ -51,16 +51,6 @@ POLL_INTERVAL_S = 0.05
 NOTIFY_CHANNEL = "assay_ledger"
 
 
-def wait_for_entries(engine: Engine, head: Callable[[], int], after: int, timeout_s: float) -> int:
-    """Return `head()` as soon as it is above `after`, or its value when the time is over."""
-    until = time.monotonic() + timeout_s
-    if (now := head()) > after or timeout_s <= 0:
-        return now
-    if engine.dialect.name == "postgresql":
-        return _listen_postgresql(engine, head, after, until)
-    return _poll_sqlite(engine, head, after, until)
-
-
 def _listen_postgresql(engine: Engine, head: Callable[[], int], after: int, until: float) -> int:
     with open_reader(engine) as connection:
         connection.execute(text(f"LISTEN {NOTIFY_CHANNEL}"))
@@ -221,7 +211,12 @@ class Ledger:
 
     def wait(self, after: int, timeout_s: float) -> int:
         """Return `head()` as soon as it is above `after`, or its value when the time is over (real seconds)."""
-        return wait_for_entries(self._engine, self.head, after, timeout_s)
+        until = time.monotonic() + timeout_s
+        if (now := self.head()) > after or timeout_s <= 0:
+            return now
+        if self._engine.dialect.name == "postgresql":
+            return _listen_postgresql(self._engine, self.head, after, until)
+        return _poll_sqlite(self._engine, self.head, after, until)
 
     def record(self, run: SuiteRun, judged: Iterable[Outcome], now: datetime | None = None) -> bool:
         """Write a run with all its outcomes; return False, and write nothing, if the run's id is known.

@@ -42,7 +42,14 @@ def accept_commit(context: ControllerContext) -> None:
     except AssayError as error:
         raise _make_refusal(context, last, error) from None
     if signature is not None:
-        _record_acceptance(context, signature, last, trusted)
+        commit = context.fleet.commit
+        if not trusted:
+            context.progress(
+                f"signed commits: first use. Commit {commit[:12]} by {signature.signer} is trusted because of the "
+                "signers that it names itself; from now on each commit is held to those of the last accepted one"
+            )
+        accepted = CommitAcceptedEntry(commit, signature.signer, signature.key)
+        context.ledger.append(accepted.make_entry(derive_id(CommitAcceptedEntry.kind, last, commit), context.now))
 
 
 def requires_signed_commits(context: ControllerContext) -> bool:
@@ -112,17 +119,6 @@ def _make_refusal(context: ControllerContext, last: str, error: AssayError) -> A
     return AssayError(message, where=error.where or str(context.fleet.root), fix=error.fix)
 
 
-def _record_acceptance(context: ControllerContext, signature: CommitSignature, last: str, trusted: str) -> None:
-    commit = context.fleet.commit
-    if not trusted:
-        context.progress(
-            f"signed commits: first use. Commit {commit[:12]} by {signature.signer} is trusted because of the signers "
-            "that it names itself; from now on each commit is held to those of the last accepted one"
-        )
-    accepted = CommitAcceptedEntry(commit, signature.signer, signature.key)
-    context.ledger.append(accepted.make_entry(derive_id(CommitAcceptedEntry.kind, last, commit), context.now))
-
-
 RELOAD_INTERVAL_S = 2.0
 """Real seconds between two looks at the fleet's files. One look costs a stat for each file."""
 WATCHED_FOLDERS = ("inventory", "specs", "suites")
@@ -163,19 +159,15 @@ class FleetReloader:
             return None
         self._last_stamp = stamp
         try:
-            fleet = self._read_checked()
+            cache = ParseCache()  # of files as they are now, which are parsed once
+            fleet = self.read_fleet(cache)
+            self.refuse_errors(cache)
             self.is_usable = True
             return fleet
         except AssayError as error:
             self.is_usable = False
             self.report(f"the fleet's files changed, and cannot be used; goes on with what was read before: {error}")
             return None
-
-    def _read_checked(self) -> Fleet:
-        cache = ParseCache()  # of files as they are now, which are parsed once
-        fleet = self.read_fleet(cache)
-        self.refuse_errors(cache)
-        return fleet
 
     def refuse_errors(self, cache: ParseCache | None = None) -> None:
         """Raise AssayError, in a sentence, for files in which `assay check` finds errors."""

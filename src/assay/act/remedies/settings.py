@@ -8,7 +8,7 @@ one reset. A node whose root is in memory loses its settings at each boot, so a 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from assay.act.actions.action import ActionContext, EffectIntent, require_effect, wait_until
@@ -80,7 +80,10 @@ class BmcSettingsUpdate:
         with open_fleet_bmc(self.fleet, self.node) as bmc:
             change_bmc_settings(bmc, self.wanted, mismatches, passwords)
         self._await_values()
-        self._prove_passwords(passwords)
+        for user, password in passwords.items():
+            if self.wanted.accounts.users[user].enabled and not accepts_login(self.fleet, self.node, user, password):
+                message = f"the BMC took the password of {user}, but refuses the login with it"
+                raise AssayError(message, where=self.node.name)
         return mismatches
 
     def _read_mismatches(self) -> list[SettingMismatch]:
@@ -124,12 +127,6 @@ class BmcSettingsUpdate:
                 raise
             message = f"the BMC reads other settings after the change: {format_setting_mismatches(left)}"
             raise AssayError(message, where=self.node.name) from None
-
-    def _prove_passwords(self, passwords: Mapping[str, str]) -> None:
-        for user, password in passwords.items():
-            if self.wanted.accounts.users[user].enabled and not accepts_login(self.fleet, self.node, user, password):
-                message = f"the BMC took the password of {user}, but refuses the login with it"
-                raise AssayError(message, where=self.node.name)
 
 
 @dataclass(frozen=True, slots=True)

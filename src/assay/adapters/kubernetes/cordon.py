@@ -71,14 +71,9 @@ UNKNOWN_NODE = "the cluster does not know this node"
 _MARK_PATHS = (("f:spec", "f:unschedulable"), ("f:metadata", "f:annotations", f"f:{VERIFY_UNDRAIN_ANNOTATION}"))
 
 
-def format_kubernetes_time(moment: datetime) -> str:
-    """Return a time as RFC 3339, to the second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def format_kubernetes_now() -> str:
-    """Return the current time as RFC 3339."""
-    return format_kubernetes_time(datetime.now(UTC))
+    """Return the current time as RFC 3339, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def measure_age_s(text: str) -> float:

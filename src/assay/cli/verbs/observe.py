@@ -24,8 +24,6 @@ from assay.model.specs.load_parts import LOAD_PARTS, LoadPart, select_possible
 from assay.model.text.lists import fold_names
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from assay.decide.faults.unjudged import UnjudgedForm
     from assay.model.evidence import EvidenceDocument
     from assay.model.fleet import Fleet
@@ -141,7 +139,8 @@ def print_collection_summary(reports: Sequence[CollectionReport], took_s: float)
     console = Console(soft_wrap=True, highlight=False)
     for report in reports:
         console.print(f"{'[red]✗[/]' if report.answer.unanswered else '[green]✓[/]'} {escape(report.line)}")
-        print_unjudged(console, report)
+        for line in format_unjudged(report.answer.not_judged):
+            console.print(f"  {line}", markup=False)
     silent = sum(bool(report.answer.unanswered) for report in reports)
     console.print(f"{len(reports)} observed in {took_s:g} s, {silent} with channels that did not answer")
 
@@ -191,12 +190,6 @@ def print_readings(evidence: EvidenceDocument) -> None:
         if isinstance(reading.value, list) and any(isinstance(item, dict) for item in reading.value):
             text = f"{len(reading.value)} entries"
         console.print(f"{escape('.'.join(path))}  {escape(text)}")
-
-
-def print_unjudged(console: Console, report: CollectionReport) -> None:
-    """Print the errors of a node that no class has, if there are any."""
-    for line in format_unjudged(report.answer.not_judged):
-        console.print(f"  {line}", markup=False)
 
 
 Names = Annotated[list[str] | None, nodes_argument("The nodes. Default: all.")]

@@ -80,7 +80,15 @@ def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputForm
     if form == "json":
         typer.echo(format_answer(SchedulesAnswer(rows), indent=1))
     elif rows:
-        _print_rows(rows)
+        from assay.cli.output import escape, make_table, open_console
+
+        console, texts = open_console(), []
+        for row in rows:
+            end = row.reason if row.ended in ("", "done") else f"{row.ended}: {row.reason}"
+            next_ = "now" if row.due else _format_short_minute(row.next)
+            texts.append([*map(escape, (row.schedule, row.of, row.when, _format_short_minute(row.slot), next_, end))])
+        titles = ("schedule", "of", "when", "last slot", "next", "how it ended")
+        console.print(make_table(titles, texts, console.width))
     else:
         typer.echo(
             "There are no schedules: specs/ has no document of the kind Schedules. `assay init` shows an example"
@@ -162,18 +170,6 @@ def _format_recurrence(schedule: FleetSchedule, zone: str) -> str:
         return f"every {schedule.every_minutes} min"
     zone = schedule.time_zone or zone
     return schedule.cron if zone == "UTC" else f"{schedule.cron} {zone}"
-
-
-def _print_rows(rows: list[ScheduleRow]) -> None:
-    from assay.cli.output import escape, make_table, open_console
-
-    console, texts = open_console(), []
-    for row in rows:
-        end = row.reason if row.ended in ("", "done") else f"{row.ended}: {row.reason}"
-        next_ = "now" if row.due else _format_short_minute(row.next)
-        texts.append([*map(escape, (row.schedule, row.of, row.when, _format_short_minute(row.slot), next_, end))])
-    titles = ("schedule", "of", "when", "last slot", "next", "how it ended")
-    console.print(make_table(titles, texts, console.width))
 
 
 def _format_short_minute(at: str) -> str:

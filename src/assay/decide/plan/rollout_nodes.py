@@ -83,19 +83,15 @@ def _shortest(policy: LifecyclePolicy, start: str, reached: Callable[[LifecycleS
     while waiting:
         here = waiting.popleft()
         if here in policy.states and reached(policy.states[here]):
-            return _trace_back(came, here)
+            way = [here]
+            while came[way[-1]]:
+                way.append(came[way[-1]])
+            return tuple(reversed(way))
         for there in policy.edges.get(here, ()):
             if there not in came:
                 came[there] = here
                 waiting.append(there)
     return ()
-
-
-def _trace_back(came: dict[str, str], end: str) -> tuple[str, ...]:
-    way = [end]
-    while came[way[-1]]:
-        way.append(came[way[-1]])
-    return tuple(reversed(way))
 
 
 EstimateBasis = Literal["recorded", "policy", "assumed"]

@@ -156,7 +156,11 @@ class BmcLogins:
     def account_of(self, headers: Mapping[str, str]) -> BmcAccount:
         """Return the account of a request's X-Auth-Token or Basic credentials. Raises a 401 if there is none."""
         if token := headers.get("x-auth-token"):
-            return self._token_account(token)
+            for session in self.live_sessions().values():
+                if hmac.compare_digest(session.token.encode(), token.encode()) and session.account.enabled:
+                    session.last_used = time.monotonic()
+                    return session.account
+            raise unauthorized()
         scheme, _, content = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "basic":
             raise unauthorized()
@@ -188,11 +192,4 @@ class BmcLogins:
                 continue
             if hmac.compare_digest(account.digest, digest_password(account.id, password)):
                 return account
-        raise unauthorized()
-
-    def _token_account(self, token: str) -> BmcAccount:
-        for session in self.live_sessions().values():
-            if hmac.compare_digest(session.token.encode(), token.encode()) and session.account.enabled:
-                session.last_used = time.monotonic()
-                return session.account
         raise unauthorized()

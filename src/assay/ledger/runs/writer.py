@@ -162,17 +162,14 @@ class OutcomeWriter:
         row = (subject, check, _CODES[outcome.verdict], reason, document, micros, known, observed)
         self._rows["outcome"].append(row)
         if outcome.measurements or outcome.artefacts:
-            self._add_details(outcome, subject, check)
+            for n, of in enumerate(outcome.measurements):
+                gauge = self._id("gauge", of.name, of.unit, of.at_least, of.at_most, of.source)
+                self._rows["measurement"].append((subject, check, n, gauge, of.value))
+            for artefact in outcome.artefacts:
+                file = self._id("artefact_file", artefact.name, artefact.digest, artefact.bytes)
+                self._rows["outcome_artefact"].append((subject, check, file))
         if len(self._rows["outcome"]) >= BATCH_OUTCOMES or time.monotonic() - self._last_flush > BATCH_AGE_S:
             self.flush()
-
-    def _add_details(self, outcome: Outcome, subject: int, check: int) -> None:
-        for n, of in enumerate(outcome.measurements):
-            gauge = self._id("gauge", of.name, of.unit, of.at_least, of.at_most, of.source)
-            self._rows["measurement"].append((subject, check, n, gauge, of.value))
-        for artefact in outcome.artefacts:
-            file = self._id("artefact_file", artefact.name, artefact.digest, artefact.bytes)
-            self._rows["outcome_artefact"].append((subject, check, file))
 
     def flush(self) -> None:
         """Write what was added so far."""

@@ -8,7 +8,6 @@ from assay.model.decision import CONFIGURE, DecisionTiming
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.policy_sections import FaultRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +67,13 @@ def respond_to_fault(
     """Return the response to one fault. A move without an edge in the policy is a record, as it is in decisions."""
     name, rule = policy.find_fault_rule(state, fault_class, severity, blame, in_use)
     if rule.remedy == "configure":
-        return _respond_by_correction(policy, name, rule)
+        at_once, idle = tuple(policy.corrections.at_once), tuple(policy.corrections.idle)
+        if rule.timing == "pending":
+            at_once, idle = (), (*at_once, *idle)
+        return PolicyResponse(name, "record", CONFIGURE, "", at_once, idle)
     wanted: Remedy = remedy if rule.remedy == "class" else rule.remedy
     rung = policy.ladder.rungs.get(wanted)
     to = rule.to or (rung.to if rung else "")
     if rule.timing == "record" or not to or not policy.has_edge(state, to):
         return PolicyResponse(name, "record", wanted)
     return PolicyResponse(name, rule.timing, wanted, to)
-
-
-def _respond_by_correction(policy: LifecyclePolicy, name: str, rule: FaultRule) -> PolicyResponse:
-    """Return which settings the rule brings. With `timing: pending`, each needs an idle node."""
-    at_once, idle = tuple(policy.corrections.at_once), tuple(policy.corrections.idle)
-    if rule.timing == "pending":
-        at_once, idle = (), (*at_once, *idle)
-    return PolicyResponse(name, "record", CONFIGURE, "", at_once, idle)

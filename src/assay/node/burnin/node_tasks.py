@@ -67,18 +67,6 @@ def read_passively(root: NodeRoot) -> ReadingTree:
     return {"gpus": gpus, "dimms": dimms}
 
 
-def identify_parts(root: NodeRoot) -> dict[str, Any]:
-    """Return the serial numbers of GPUs, drives and DIMMs by subject, and that of the machine."""
-    tree = _gather(root, gpu=read_gpus, nvme=read_drives, memory=read_memory)
-    gpus = {subject: _value(device, "serial") or _value(device, "uuid") for subject, device in _list_gpus(tree["gpu"])}
-    drives = {name: _value(drive, "serial") for name, drive in _items(tree["nvme"])}
-    firmware = tree["memory"].get("firmware", {})
-    dimms = {name: _value(module, "serial") for name, module in _items(firmware.get("dimms", {}))}
-    parts = {**gpus, **drives, **dimms}
-    machine = root.read_leaf(SERIAL_FILE).get("value", "")
-    return {"serials": {name: str(serial) for name, serial in parts.items() if serial}, "machine": machine}
-
-
 def _gather(root: NodeRoot, **areas: Callable[[NodeRoot], Any]) -> dict[str, Any]:
     questions = {name: TimedQuestion(WATCH_S, partial(read, root)) for name, read in areas.items()}
     tree: dict[str, Any] = gather_isolated(questions, WATCH_S)
@@ -331,7 +319,16 @@ class NodeMachine:
 
     def identify(self) -> Mapping[str, Any]:
         """Return the serial numbers."""
-        return identify_parts(self.root)
+        tree = _gather(self.root, gpu=read_gpus, nvme=read_drives, memory=read_memory)
+        gpus = {
+            subject: _value(device, "serial") or _value(device, "uuid") for subject, device in _list_gpus(tree["gpu"])
+        }
+        drives = {name: _value(drive, "serial") for name, drive in _items(tree["nvme"])}
+        firmware = tree["memory"].get("firmware", {})
+        dimms = {name: _value(module, "serial") for name, module in _items(firmware.get("dimms", {}))}
+        parts = {**gpus, **drives, **dimms}
+        machine = self.root.read_leaf(SERIAL_FILE).get("value", "")
+        return {"serials": {name: str(serial) for name, serial in parts.items() if serial}, "machine": machine}
 
 
 def _read_boot_id(root: NodeRoot) -> str:

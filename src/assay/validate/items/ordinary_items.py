@@ -183,19 +183,16 @@ class OrdinaryItemHooks:
         """Record the verdict of each phase, and put one line in place of the traceback."""
         report = yield
         if CONTEXT_KEY in item.stash:
-            self._record_phase(item, call, report)
+            error = call.excinfo.value if call.excinfo else None
+            verdict = find_phase_verdict(error, call.when)
+            reason = format_reason(error) if error else ""
+            item.stash[PHASE_RESULTS_KEY].append((verdict, reason, call.duration))
+            if call.when == "call" or verdict != "pass":
+                # pytest_report_teststatus reads it, also from a report that xdist has sent
+                report.__dict__["verdict"] = verdict
+            if self._one_line_output and report.failed:
+                report.longrepr = terminal_report.OneLineFailure(str(item.path), item.location[1] or 0, reason)  # type: ignore[assignment]
         return report
-
-    def _record_phase(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-        error = call.excinfo.value if call.excinfo else None
-        verdict = find_phase_verdict(error, call.when)
-        reason = format_reason(error) if error else ""
-        item.stash[PHASE_RESULTS_KEY].append((verdict, reason, call.duration))
-        if call.when == "call" or verdict != "pass":
-            # pytest_report_teststatus reads it, also from a report that xdist has sent
-            report.__dict__["verdict"] = verdict
-        if self._one_line_output and report.failed:
-            report.longrepr = terminal_report.OneLineFailure(str(item.path), item.location[1] or 0, reason)  # type: ignore[assignment]
 
 
 def is_allure_requested(config: pytest.Config) -> bool:

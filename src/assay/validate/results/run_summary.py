@@ -6,7 +6,6 @@ reason names. The lines of `assay results`, those of `--compare`, and the cards 
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from assay.ledger.runs.schema import deciding_condition
 from assay.model.log_message import find_message_form
 from assay.model.outcome import VERDICTS, CheckVerdict, Outcome, SuiteRun
 from assay.model.text.lists import format_count
-from assay.validate.results.outcome_filter import NO_FILTER, FilterSql, OutcomeFilter, compile_filter
+from assay.validate.results.outcome_filter import NO_FILTER, OutcomeFilter, compile_filter
 from assay.validate.results.stale import find_stale_evidence
 
 UNKNOWN_VERDICTS = ("error", "skip")
@@ -68,13 +67,6 @@ class FailureGroup:
     checks: int
     places: tuple[str, ...]
     example: tuple[str, str, str]
-
-
-def group_failures(connection: sqlite3.Connection, filter_sql: FilterSql, limit: int = -1) -> list[FailureGroup]:
-    """Return the groups of outcomes that did not pass, at most `limit`: those that count first, the widest first."""
-    connection.create_function("normalised", 2, normalise_reason, deterministic=True)
-    where, values = filter_sql.where("o", "o.verdict != 0")
-    return [_make_group(row) for row in connection.execute(_FAILURE_GROUPS.format(where=where), [*values, limit])]
 
 
 _FAIL = VERDICTS.index("fail")
@@ -174,7 +166,12 @@ class RunSummary:
 
     def groups(self, limit: int = -1) -> list[FailureGroup]:
         """Return the groups of similar failures, at most `limit`: those that count first, the widest first."""
-        return group_failures(self.stored.connection, self._filter_sql, limit)
+        self.stored.connection.create_function("normalised", 2, normalise_reason, deterministic=True)
+        where, values = self._filter_sql.where("o", "o.verdict != 0")
+        return [
+            _make_group(row)
+            for row in self.stored.connection.execute(_FAILURE_GROUPS.format(where=where), [*values, limit])
+        ]
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield every selected outcome, by subject and check."""
