@@ -73,11 +73,7 @@ def fork_pytests() -> None:
     orders, running = socket.socket(fileno=os.dup(0)), dict[int, socket.socket]()
     while True:
         ready = select.select([orders], [], [], CHILD_POLL_S if running else None)[0]
-        for pid in [*running]:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                with suppress(BrokenPipeError), running.pop(pid) as answers:
-                    answers.send(str(os.waitstatus_to_exitcode(status)).encode())
+        _report_ended(running)
         if not ready:
             continue
         order, descriptors, *_ = socket.recv_fds(orders, MAX_ORDER_BYTES, 1)
@@ -91,6 +87,15 @@ def fork_pytests() -> None:
         os.setpgid(pid, pid)  # so that a signal reaches what it starts, too
         answers.send(str(pid).encode())
         running[pid] = answers
+
+
+def _report_ended(running: dict[int, socket.socket]) -> None:
+    """Send the exit code of each child that has ended to whom it was forked for."""
+    for pid in [*running]:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            with suppress(BrokenPipeError), running.pop(pid) as answers:
+                answers.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
 def _become_pytest(forker: int, folder: str, arguments: list[str], environment: dict[str, str], log: str) -> Never:
