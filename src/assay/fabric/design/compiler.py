@@ -124,14 +124,15 @@ def _add_node_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTa
 
     The adapters come node by node, and within a node rail by rail; a gap has none.
     """
-    down, rails = wiring.leaf_down_ports, wiring.rails
+    many, rails = len(wiring.leaf_down_ports), wiring.rails
+    down = [wiring.find_leaf_ports(leaf)[0] for leaf in range(len(leaves))]
     adapters, ports = zip(*design.rail_ports, strict=True)
     at = [port + plane for port in ports]
     places = (number for number in range(wiring.nodes) if number not in wiring.gaps)
     for first, number in zip(count(0, design.adapters_per_node), places, strict=False):
-        unit, place = divmod(number, len(down))
-        own = leaves[unit * rails : (unit + 1) * rails]
-        links.add([first + adapter for adapter in adapters], at, own, repeat(down[place], rails))
+        unit, place = divmod(number, many)
+        own = slice(unit * rails, (unit + 1) * rails)
+        links.add([first + adapter for adapter in adapters], at, leaves[own], [ports[place] for ports in down[own]])
 
 
 def _add_bundles(links: CableTable, bundles: Iterable[CableBundle], lower: range, upper: range) -> None:

@@ -12,18 +12,25 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.learn.hosts import find_mode, sort_naturally
 from assay.model.specs.fabric.adapters import HostAdapter
 from assay.model.specs.fabric.cable import PortId
+from assay.model.specs.fabric.design_parts import parse_port_range
 from assay.model.specs.fabric.switches import MAX_PLANES
 
 CHIP = re.compile(r"MF0;(?P<box>.+?):(?P<product>[\w-]+)(?:/(?P<module>[A-Z]+\d+))?/U(?P<chip>\d+)")
 MIN_PORTS = 2
 MIN_ALIKE = 0.75
 """Our own choice: planes are there if so large a part of the ports leads to the same box on all chips."""
+LEAF_SHARE = 0.25
+ALIKE_SHARE = 0.75
+"""Our own choice: a leaf has more of its ports at nodes; of two leaves that are alike, so many lead to the same."""
+MIN_RANGE = 4
+"""Our own choice: fewer ports with cables are no range of ports, but have stray cables."""
 ChipsOfBox = Mapping[int, str]
 """The GUIDs of the chips of a box, by plane, from 1. One that nobody saw is missing."""
 
@@ -264,3 +271,93 @@ def _find_usual_ports(cabled: Mapping[str, set[int]], hosts: Mapping[str, HostAd
 def _find_port(port: PortId, own: Mapping[str, HostAdapter]) -> PortId:
     name = f"{port.guid}/{port.number}"
     return PortId(name, 1) if name in own else port
+
+
+class RenumberedPorts(NamedTuple):
+    """A discovery in which the ports of leaves have other numbers: first those to nodes, then those to switches.
+
+    `order` has the real number of each, by leaf.
+    """
+
+    discovery: FabricDiscovery
+    order: Mapping[str, list[int]]
+
+    def find_real(self, leaf: str, ports: Iterable[int]) -> list[int]:
+        """Return the real numbers of ports."""
+        return [self.order[leaf][port - 1] for port in ports] if leaf in self.order else [*ports]
+
+    def restore(self, rules: dict[str, Any]) -> dict[str, Any]:
+        """Return rules with the real ports: those of most leaves in the tier, others at the leaf."""
+        tier = rules["leaves"]
+        own = [
+            {side: format_ports(self.find_real(leaf["guid"], parse_port_range(tier[side]))) for side in ("down", "up")}
+            if leaf["guid"] in self.order
+            else {}
+            for leaf in tier["at"]
+        ]
+        usual, _ = Counter(tuple(each.items()) for each in own if each).most_common(1)[0]
+        at = [leaf | (each if each != dict(usual) else {}) for leaf, each in zip(tier["at"], own, strict=True)]
+        return rules | {"leaves": {**tier, **dict(usual), "at": at}}
+
+
+def renumber_leaf_ports(discovery: FabricDiscovery) -> RenumberedPorts | None:
+    """Return the discovery with other port numbers, None if all leaves have one range of ports to nodes, and the same.
+
+    Leaves that are alike vote about what each port is for, so that a few wrong cables change nothing.
+    """
+    leads_to: dict[str, dict[int, bool]] = defaultdict(dict)
+    for near, far in (ends for a, b, _ in discovery.cables for ends in ((a, b), (b, a))):
+        device = discovery.devices.get(far.guid)
+        is_at_switch = near.guid in discovery.devices and discovery.devices[near.guid].kind == "switch"
+        if device and is_at_switch and device.description != AGGREGATION_NODE:
+            leads_to[near.guid][near.number] = device.kind == "hca"
+    leaves = {guid: ports for guid, ports in leads_to.items() if sum(ports.values()) > LEAF_SHARE * len(ports)}
+    alike: list[list[str]] = []
+    for leaf in sorted(leaves, key=lambda leaf: (-len(leaves[leaf]), leaf)):
+        ports = leaves[leaf]
+        for group in alike:
+            shared = ports.keys() & leaves[group[0]].keys()
+            if sum(ports[port] == leaves[group[0]][port] for port in shared) >= ALIKE_SHARE * len(shared):
+                group.append(leaf)
+                break
+        else:
+            alike.append([leaf])
+    purposes = [_vote_purposes([leaves[leaf] for leaf in group]) for group in alike]
+    runs = [sum(a != b for a, b in pairwise(purpose)) for purpose in purposes]
+    if len(purposes) < 2 and max(runs, default=0) < 2:
+        return None
+    order: dict[str, list[int]] = {}
+    first_up = max(map(sum, purposes))
+    for group, purpose in zip(alike, purposes, strict=True):
+        numbers = range(1, len(purpose) + 1)
+        down = [number for number in numbers if purpose[number - 1]]
+        up = [number for number in numbers if not purpose[number - 1]]
+        order |= dict.fromkeys(group, down + [0] * (first_up - len(down)) + up)
+    place = {leaf: {number: at for at, number in enumerate(ports, start=1)} for leaf, ports in order.items()}
+    cables = []
+    for cable in discovery.cables:
+        a, b = (PortId(p.guid, place.get(p.guid, {}).get(p.number, p.number)) for p in (cable.a, cable.b))
+        cables.append(DiscoveredCable(a, b, cable.rate))
+    return RenumberedPorts(FabricDiscovery(cables, discovery.devices), order)
+
+
+def _vote_purposes(leaves: Sequence[Mapping[int, bool]]) -> list[bool]:
+    """Return for each port, from 1, whether it is for nodes. A free port is for what the ports before it are for.
+
+    A few ports among others are no range: they have stray cables.
+    """
+    votes = Counter[int]()
+    for leaf in leaves:
+        votes.update({port: 1 if is_node else -1 for port, is_node in leaf.items()})
+    known = [port for port in sorted(votes) if votes[port]]
+    runs = [[*run] for _, run in groupby(known, key=lambda port: votes[port] > 0)]
+    starts = [run[0] for run in runs if len(run) >= MIN_RANGE]
+    every = range(1, known[-1] + 1) if starts else ()
+    return [votes[max((start for start in starts if start <= port), default=starts[0])] > 0 for port in every]
+
+
+def format_ports(ports: Sequence[int]) -> str:
+    """Return port numbers as a design writes them: `1..12,25..36`."""
+    starts = [at for at, port in enumerate(ports) if not at or port != ports[at - 1] + 1]
+    ends = [*(at - 1 for at in starts[1:]), len(ports) - 1]
+    return ",".join(f"{ports[start]}..{ports[end]}" for start, end in zip(starts, ends, strict=True))

@@ -389,6 +389,7 @@ def _format_tier(tier: LeafTier | SpineTier | CoreTier) -> Iterator[str]:
         name = f"name: {quote_yaml(switch.name)}, " if switch.name else ""
         box = f", box: {quote_yaml(switch.box)}" if switch.box else ""
         box += f", module: {quote_yaml(switch.module)}" if switch.module else ""
+        box += "".join(f", {side}: {quote_yaml(ports)}" for side in ("down", "up") if (ports := getattr(switch, side)))
         planes = f", other_planes: {json.dumps(switch.other_planes)}" if switch.other_planes else ""
         unseen = sum(map(is_unseen, [switch.guid, *switch.other_planes]))
         unknown = f"{unseen} of its chips; write their GUIDs" if switch.other_planes else "it; write its GUID"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from assay.fabric.compare.discrepancy import CablingDiscrepancy
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
-from assay.fabric.learn.boxes import fold_planes, split_adapters
+from assay.fabric.learn.boxes import fold_planes, renumber_leaf_ports, split_adapters
 from assay.fabric.learn.rules import make_rules, name_by_rule
 from assay.fabric.learn.tree import UNSEEN, FatTreeInference, NoPattern
 from assay.fabric.readers.tool_text import PORTS_OF_PRODUCT, find_product
@@ -28,6 +28,8 @@ from assay.model.text.lists import fold_names, format_list
 
 MIN_SHARE = 0.75
 """A pattern that fewer cables follow is none: then every cable is listed as found."""
+MIN_GAIN = 1.1
+"""Our own choice: so many more cables must follow rules with several ranges of ports, or with unlike leaves."""
 UNDESIGNED_KINDS = {"device-unknown", "unexpected"}
 
 
@@ -79,9 +81,17 @@ def judge_discovery(
     `hosts` has the host of each adapter by GUID. The fleet says which adapters a node has, unless most of those that
     the fabric has in its place are others.
     """
-    judged = _judge(discovery, name, fleet, hosts, {})
-    standing_in = _find_seen(judged, discovery)
-    return _judge(discovery, name, fleet, hosts, standing_in) if standing_in else judged
+    reasons, every = list[NoPattern](), list[JudgedDesign]()
+    for anew in (False, True):
+        try:
+            judged = _judge(discovery, name, fleet, hosts, {}, anew=anew)
+            standing_in = _find_seen(judged, discovery)
+            every.append(_judge(discovery, name, fleet, hosts, standing_in, anew=anew) if standing_in else judged)
+        except NoPattern as reason:
+            reasons.append(reason)
+    if not every:
+        raise reasons[0]
+    return every[-1] if every[-1].comparison.matching > MIN_GAIN * every[0].comparison.matching else every[0]
 
 
 def _find_seen(judged: JudgedDesign, discovery: FabricDiscovery) -> dict[str, str]:
@@ -111,15 +121,25 @@ def _judge(
     fleet: Fleet,
     hosts: Mapping[str, HostAdapter],
     standing_in: Mapping[str, str],
+    *,
+    anew: bool,
 ) -> JudgedDesign:
-    """Judge once. `standing_in` has the devices of the discovery that stand in place of those that nobody saw."""
+    """Judge once. `standing_in` has the devices of the discovery that stand in place of those that nobody saw.
+
+    `anew`: the ports of leaves are numbered anew. Raises NoPattern where that is not needed.
+    """
     folded = fold_planes(discovery)
     seen = folded.discovery if folded else discovery
     split = split_adapters(seen, hosts)
-    tree = FatTreeInference(split.discovery if split else seen, split.hosts if split else hosts)
+    seen = split.discovery if split else seen
+    renumbered = renumber_leaf_ports(seen) if anew else None
+    if anew and not renumbered:
+        raise NoPattern("the leaves have one range of ports to nodes")
+    tree = FatTreeInference(renumbered.discovery if renumbered else seen, split.hosts if split else hosts)
     try:
         nameless = list(_take_nameless_adapters(tree, split.hosts if split else hosts))
         rules = make_rules(tree, name, *_find_model(tree), max(discovery.split, 1))
+        rules = renumbered.restore(rules) if renumbered else rules
         rules = folded.unfold(rules, tree.make_guid) if folded else rules
         rules = _replace_guids(split.join(rules) if split else rules, standing_in)
         design = FabricDesign.model_validate(name_by_rule(rules, FabricDesign.model_validate(rules)))
@@ -142,11 +162,18 @@ def _judge(
     comparison = compare_cabling(topology, discovery)
     if comparison.matching < MIN_SHARE * comparison.expected:
         raise NoPattern(f"only {comparison.matching} of {comparison.expected} cables follow the rules that fit best")
+
+    def find_port(leaf: str, port: int) -> int:
+        return renumbered.find_real(leaf, [port])[0] if renumbered else port
+
+    at = ((host, *tree.places[host]) for host in tree.crowded)
     crowded = (
-        f"{host} is in port {tree.places[host][1]} of its leaves, out of the order of the names: is that intended?"
-        for host in tree.crowded
+        f"{host} is in port {find_port(next(filter(None, tree.units[unit])), port)} of its leaves, out of the order of"
+        " the names: is that intended?"
+        for host, unit, port in at
     )
-    notes = (*_tell_contradictions(contradicted), *_tell_outside(tree), *crowded, *nameless)
+    outside = _tell_outside(tree, find_port, design.leaves.down if design.leaves else "")
+    notes = (*_tell_contradictions(contradicted), *outside, *crowded, *nameless)
     return JudgedDesign(design, nodes, topology, comparison, hosts, frozenset(contradicted), notes)
 
 
@@ -158,12 +185,12 @@ def _tell_contradictions(nodes: Iterable[str]) -> Iterator[str]:
         )
 
 
-def _tell_outside(tree: FatTreeInference) -> Iterator[str]:
-    down, leaves = tree.leaves.down, set(tree.leaves.guids)
+def _tell_outside(tree: FatTreeInference, find_port: Callable[[str, int], int], down: str) -> Iterator[str]:
+    leaves = set(tree.leaves.guids)
     for host in (host for host in tree.hosts if host not in tree.places):
         ends = [far for guid in tree.hosts[host].values() for _, far in tree.peers[guid] if far.guid in leaves]
-        if where := ", ".join(f"{tree.discovery.devices[leaf].name} port {number}" for leaf, number in ends):
-            yield f"{host} is cabled to {where}, outside of the ports to nodes ({down[0]} to {down[-1]}): a new node?"
+        if where := ", ".join(f"{tree.discovery.devices[leaf].name} port {find_port(leaf, at)}" for leaf, at in ends):
+            yield f"{host} is cabled to {where}, outside of the ports to nodes ({down}): a new node?"
 
 
 def _take_nameless_adapters(tree: FatTreeInference, hosts: Mapping[str, HostAdapter]) -> Iterator[str]:

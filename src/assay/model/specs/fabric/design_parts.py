@@ -6,7 +6,7 @@ Ranges are written as ports `1..32` and nodes `n0001..n0020`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -20,20 +20,29 @@ MAX_DESIGN_NODES = 200_000
 """Nodes of one design. A longer range is taken for a typing error."""
 
 
-def parse_port_range(text: str) -> range:
-    """Return the port numbers of `first..last`, both included; of `first..last/2`, every second one."""
-    ends, _, step = text.partition("/")
-    first, last = ends.split("..")
-    return range(int(first), int(last) + 1, int(step or 1))
+def parse_port_range(text: str) -> Sequence[int]:
+    """Return the port numbers of `first..last`, both included; of `first..last/2`, every second one.
 
-
-def _check_ports(ports: str) -> str:
-    if not parse_port_range(ports) or parse_port_range(ports)[0] < 1:
-        raise ConflictError(FieldConflict("ASY0084", (), f"{ports!r} holds no ports", "write it as 1..32"))
+    Several ranges stand with commas between them: `1..12,25..36`.
+    """
+    ports: list[int] = []
+    for ends, _, step in (each.partition("/") for each in text.split(",")):
+        first, last = ends.split("..")
+        ports += range(int(first), int(last) + 1, int(step or 1))
     return ports
 
 
-PortRange = Annotated[str, Field(pattern=r"^\d{1,5}\.\.\d{1,5}(/[1-8])?$"), AfterValidator(_check_ports)]
+def _check_ports(ports: str) -> str:
+    numbers = parse_port_range(ports)
+    if not numbers or min(numbers) < 1:
+        raise ConflictError(FieldConflict("ASY0084", (), f"{ports!r} holds no ports", "write it as 1..32"))
+    if len({*numbers}) < len(numbers):
+        raise ConflictError(FieldConflict("ASY0080", (), f"{ports!r} holds a port twice", "write it as 1..12,25..36"))
+    return ports
+
+
+_RANGE = r"\d{1,5}\.\.\d{1,5}(/[1-8])?"
+PortRange = Annotated[str, Field(pattern=rf"^{_RANGE}(,{_RANGE})*$"), AfterValidator(_check_ports)]
 
 
 def expand_node_names(entry: str) -> list[str]:

@@ -56,14 +56,22 @@ def find_wiring_conflicts(wiring: FatTreeWiring, model: SwitchModel) -> list[Fie
 
 
 def _leaf_conflicts(wiring: FatTreeWiring, model: SwitchModel) -> Iterator[FieldConflict]:
-    down, up = wiring.leaf_down_ports, wiring.leaf_up_ports
-    if max(down[0], up[0]) <= min(down[-1], up[-1]):
-        message = "leaves: the ports of `down` and `up` overlap: some would take a node's cable and a spine's"
-        yield FieldConflict("ASY0080", ("leaves", "up"), message, f"begin `up` after port {down[-1]}")
-    for tier, ports in (("down", down), ("up", up)):
-        if ports[-1] > model.port_count:
-            message = f"leaves: a {model.product} has {model.port_count} ports, `{tier}` ends at {ports[-1]}"
-            yield FieldConflict("ASY0081", ("leaves", tier), message, f"end it at port {model.port_count} or before")
+    usual = (wiring.leaf_down_ports, wiring.leaf_up_ports)
+    others = [(number, leaf) for number, leaf in enumerate(wiring.leaves.at) if leaf.down or leaf.up]
+    own = [(("leaves", "at", number), wiring.find_leaf_ports(number)) for number, _ in others]
+    for entry, (down, up) in ((("leaves",), usual), *own):
+        if {*down} & {*up}:
+            message = "leaves: the ports of `down` and `up` overlap: some would take a node's cable and a spine's"
+            yield FieldConflict("ASY0080", (*entry, "up"), message, f"begin `up` after port {down[-1]}")
+        for tier, ports in (("down", down), ("up", up)):
+            if max(ports) > model.port_count:
+                message = f"leaves: a {model.product} has {model.port_count} ports, `{tier}` ends at {max(ports)}"
+                yield FieldConflict("ASY0081", (*entry, tier), message, f"end it at port {model.port_count} or before")
+        if (len(down), len(up)) != tuple(map(len, usual)):
+            message = "leaves: a leaf has as many ports to nodes, and to spines, as the others"
+            yield FieldConflict(
+                "ASY0084", (*entry, "down"), message, "give as many ports as the tier's `down` and `up`"
+            )
     yield from _leaf_count_conflicts(wiring)
 
 
@@ -104,8 +112,8 @@ def _spine_conflicts(wiring: FatTreeWiring, model: SwitchModel) -> Iterator[Fiel
             "ASY0081", ("spines", "down"), message, "widen `down`, or take more spines with fewer cables a pair"
         )
     for name, ports in (("down", down if wiring.spines.down else range(0)), ("up", wiring.spine_up_ports)):
-        if ports and ports[-1] > model.port_count:
-            message = f"spines: a {model.product} has {model.port_count} ports, `{name}` ends at {ports[-1]}"
+        if ports and max(ports) > model.port_count:
+            message = f"spines: a {model.product} has {model.port_count} ports, `{name}` ends at {max(ports)}"
             yield FieldConflict("ASY0081", ("spines", name), message, f"end it at port {model.port_count} or before")
 
 
@@ -119,7 +127,7 @@ def _core_conflicts(wiring: FatTreeWiring, model: SwitchModel) -> Iterator[Field
     if not up:
         yield FieldConflict("ASY0084", ("spines", "up"), "cores need the spines' `up` ports", "write `up` as 33..64")
         return
-    if down and max(down[0], up[0]) <= min(down[-1], up[-1]):
+    if {*down} & {*up}:
         message = "spines: the ports of `down` and `up` overlap: some would take a leaf's cable and a core's"
         yield FieldConflict("ASY0080", ("spines", "up"), message, f"begin `up` after port {down[-1]}")
     if len(wiring.spines.at) % wiring.spine_group_count:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -15,9 +15,9 @@ class CableBundle(NamedTuple):
     """The cables between two switches. Each has its number in its tier; the n-th ports of both sides are joined."""
 
     lower: int
-    lower_ports: range
+    lower_ports: Sequence[int]
     upper: int
-    upper_ports: range
+    upper_ports: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,20 @@ class FatTreeWiring:
     gaps: frozenset[int] = frozenset()
 
     @cached_property
-    def leaf_down_ports(self) -> range:
+    def leaf_down_ports(self) -> Sequence[int]:
         """The leaf ports for nodes."""
         return parse_port_range(self.leaves.down)
 
     @cached_property
-    def leaf_up_ports(self) -> range:
+    def leaf_up_ports(self) -> Sequence[int]:
         """The leaf ports for spines."""
         return parse_port_range(self.leaves.up)
+
+    def find_leaf_ports(self, leaf: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Return the ports of a leaf for nodes, and those for spines."""
+        own = self.leaves.at[leaf]
+        down = parse_port_range(own.down) if own.down else self.leaf_down_ports
+        return down, parse_port_range(own.up) if own.up else self.leaf_up_ports
 
     @cached_property
     def unit_count(self) -> int:
@@ -93,7 +99,7 @@ class FatTreeWiring:
         return len(self.spines.at) // self.spine_group_count
 
     @cached_property
-    def spine_down_ports(self) -> range:
+    def spine_down_ports(self) -> Sequence[int]:
         """The spine ports for leaves."""
         return (
             parse_port_range(self.spines.down)
@@ -102,7 +108,7 @@ class FatTreeWiring:
         )
 
     @cached_property
-    def spine_up_ports(self) -> range:
+    def spine_up_ports(self) -> Sequence[int]:
         """The spine ports for cores."""
         return parse_port_range(self.spines.up) if self.spines.up else range(0)
 
@@ -124,8 +130,9 @@ class FatTreeWiring:
 
     def leaf_spine_bundles(self) -> Iterator[CableBundle]:
         """Yield the cables between leaves and spines."""
-        per, up, down, each = self.spines.per_pair, self.leaf_up_ports, self.spine_down_ports, self.spines_per_group
+        per, down, each = self.spines.per_pair, self.spine_down_ports, self.spines_per_group
         for leaf in range(len(self.leaves.at)):
+            up = self.find_leaf_ports(leaf)[1]
             group, place = self.find_spine_group(leaf)
             theirs = down[place * per : (place + 1) * per]
             for number in range(each):
@@ -153,9 +160,10 @@ class FatTreeWiring:
         Adapter numbers go through the rails of the first place, then the second, and so on, gaps included. An adapter's
         port is 1.
         """
-        if tier == "leaves" and port in self.leaf_down_ports:
+        own = self.find_leaf_ports(number)[0] if tier == "leaves" else []
+        if port in own:
             unit, rail = divmod(number, self.rails)
-            node = unit * len(self.leaf_down_ports) + self.leaf_down_ports.index(port)
+            node = unit * len(self.leaf_down_ports) + own.index(port)
             return ("nodes", node * self.rails + rail, 1) if node < self.nodes and node not in self.gaps else None
         joints: tuple[tuple[TierName, TierName, Iterator[CableBundle]], ...] = (
             ("leaves", "spines", self.leaf_spine_bundles()),
@@ -174,8 +182,8 @@ class FatTreeWiring:
         if tier == "leaves":
             first = number // self.rails * len(self.leaf_down_ports)
             places = range(first, min(self.nodes, first + len(self.leaf_down_ports)))
-            filled = {self.leaf_down_ports[place - first] for place in places if place not in self.gaps}
-            return {*filled, *self.leaf_up_ports}
+            down, up = self.find_leaf_ports(number)
+            return {*(down[place - first] for place in places if place not in self.gaps), *up}
         if tier == "spines":
             return {*self._used_spine_down_ports(number), *self.spine_up_ports}
         return set(range(1, self.spines_per_plane * self.cores.per_pair + 1)) if self.cores else set()

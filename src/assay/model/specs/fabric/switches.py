@@ -90,6 +90,7 @@ class FabricSwitch(StrictModel):
     `guid`: its GUID, as on its label. `rack`: the rack it stands in. `u`: its rack unit, counted from the bottom.
     `box`: the chassis that it is a chip of, such as a director switch. `module`: the card that it is on there.
     `other_planes`: in a design with planes, the GUIDs of its chips of plane 2, 3 and so on. `guid` is that of plane 1.
+    `down` and `up`: of a leaf, its ports to nodes and to spines where they are others than those of the tier.
     """
 
     guid: DeviceGuid
@@ -99,6 +100,8 @@ class FabricSwitch(StrictModel):
     box: str = ""
     module: str = ""
     other_planes: list[DeviceGuid] = Field(default=[])
+    down: PortRange | None = None
+    up: PortRange | None = None
 
     def list_chips(self, name: str) -> list[SwitchChip]:
         """Return the switch, which has this name, as a chip; with planes, the chip of each."""
@@ -218,8 +221,9 @@ class LeafTier(StrictModel):
     A number may be added, here and in the other tiers: rails count from 0, so `{rail+1:02}` gives 01, 02 and so on. All
     else counts from 1 (`{unit-1}`: from 0). `{index}` counts all leaves; units that are not built keep their numbers.
 
-    `down`: the ports to nodes, first to last. `up`: the ports to spines. `absent_units`: units that are not built, by
-    number. They have no nodes and no leaves, but keep their ports on the spines.
+    `down`: the ports to nodes, in order, such as `1..32`, or `1..12,25..36`. `up`: the ports to spines.
+    `absent_units`: units that are not built, by number. They have no nodes and no leaves, but keep their ports on the
+    spines.
     """
 
     name: LeafName
