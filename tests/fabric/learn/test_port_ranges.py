@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -83,7 +84,14 @@ def test_a_fault_of_the_first_dump_is_an_exception_and_not_the_design(leaves: li
     assert moved.startswith("moved: the cable from node004")
 
 
-def rules(**leaf: str) -> dict[str, object]:
+def test_only_a_leaf_has_ports_of_its_own() -> None:
+    wrong = rules()
+    wrong["spines"]["at"][0]["down"] = "1..2"
+    with pytest.raises(ValueError, match="is no leaf"):
+        FabricDesign.model_validate(wrong)
+
+
+def rules(**leaf: str) -> dict[str, Any]:
     """Return rules of one leaf, with ports of its own."""
     at = [{"guid": "0x0000000000001000", "rack": "r1", "u": 1, **leaf}]
     spine = {"guid": "0x0000000000005000", "rack": "r1", "u": 2}

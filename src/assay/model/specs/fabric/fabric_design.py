@@ -156,7 +156,7 @@ def _plane_conflicts(wiring: FatTreeWiring, cores: int, per: int, model: SwitchM
 def find_plane_conflicts(
     tiers: Iterable[tuple[TierName, LeafTier | SpineTier | CoreTier]], planes: int
 ) -> Iterator[FieldConflict]:
-    """Find switches with more or fewer chips than the design has planes, and those that are in another box."""
+    """Find switches with more or fewer chips than planes, those in another box, and those with ports of a leaf."""
     for name, tier in tiers:
         for number, switch in enumerate(tier.at):
             chips, entry = 1 + len(switch.other_planes), (name, "at", number)
@@ -164,6 +164,9 @@ def find_plane_conflicts(
                 message = f"planes: {planes}, but {switch.guid} has GUIDs for {chips}"
                 fix = "give `guid` for plane 1 and `other_planes` for the others, or correct `planes`"
                 yield FieldConflict("ASY0084", (*entry, "other_planes") if chips > 1 else entry, message, fix)
+            if name != "leaves" and (switch.down or switch.up):
+                message = f"{switch.guid} is no leaf, and has the ports of its tier"
+                yield FieldConflict("ASY0084", entry, message, "remove `down` and `up`")
             if planes > 1 and (switch.box or switch.module):
                 message = f"{switch.guid} has planes, so it is a box itself"
                 yield FieldConflict("ASY0084", (*entry, "box"), message, "remove `box` and `module`")
