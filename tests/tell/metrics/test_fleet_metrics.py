@@ -66,6 +66,10 @@ def test_what_is_in_service_is_counted_as_healthy_and_reserved_and_what_is_out_b
     policy = context.policy.model_copy(update={"access": AccessRules.model_validate(acme)})
     found = read(replace(context, fleet=replace(context.fleet, policies={policy.name: policy})))
     assert found["assay_service_nodes", "byo-b", "reserved"] == 0
+    settings = {"settings": context.fleet.nodes["n0006"].settings.model_copy(update={"customer": "acme"})}
+    named = {**context.fleet.nodes, "n0006": replace(context.fleet.nodes["n0006"], **settings)}
+    by_name = read(replace(context, fleet=replace(context.fleet, nodes=named)))
+    assert by_name["assay_service_nodes", "h100-a", "reserved"] == 1
     assert found["assay_service_nodes", "h100-a", "delivered"] == 13
     assert found["assay_service_gpus", "h100-a", "delivered"] == 13 * 8
     assert found["assay_service_nodes", "h100-a", "healthy"] == 11, "n0004 has a fault, n0005 was never read"

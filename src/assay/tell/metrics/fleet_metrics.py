@@ -137,7 +137,8 @@ def list_service_series(source: MetricSource) -> Iterator[Series]:
             continue
         is_known = name not in source.unread and (name, "probe") in source.answered
         is_healthy = judge_health(fleet, state, is_known=is_known) == "healthy"
-        for standing, count in (("delivered", 1), ("healthy", is_healthy), ("reserved", pool in customers)):
+        is_reserved = pool in customers or bool(fleet.nodes[name].settings.customer)
+        for standing, count in (("delivered", 1), ("healthy", is_healthy), ("reserved", is_reserved)):
             nodes[pool, standing] += count
             gpus[pool, standing] += count * fleet.spec_of(name).gpus.count
     yield from _count("assay_service_nodes", nodes)

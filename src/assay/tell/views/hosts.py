@@ -179,7 +179,7 @@ class CapacityGroup:
     healthy: CapacityAmount
     """Of that, what was read in time and has no open fault."""
     reserved: CapacityAmount
-    """Of what is delivered, what is in the pools of customers."""
+    """Of what is delivered, what customers have: by their pools, or by `customer` of the inventory."""
     active: CapacityAmount | None
     """Of that, what has jobs now; null where a scheduler does not tell."""
     out: tuple[OutOfService, ...]
@@ -335,7 +335,8 @@ class HostReader:
     def _measure(self, kind: str, name: str, states: Sequence[NodeState], readings: StatusReadings) -> CapacityGroup:
         serving = self.records.fleet.states_in_service
         delivered = [state for state in states if state.state in serving]
-        reserved = [state.node for state in delivered if self.customers.get(state.pool)]
+        nodes_of, customers = self.records.fleet.nodes, self.customers
+        reserved = [one.node for one in delivered if one.pool in customers or nodes_of[one.node].settings.customer]
         active = [node for node in reserved if node in readings.statuses and readings.statuses[node].jobs]
         away = defaultdict[str, list[str]](list)
         for state in states:
