@@ -32,6 +32,13 @@ PATIENCE_S = 60.0
 def lay_out_boot(root: Path, port: int, **provisioning: Any) -> None:
     """Copy the example fleet; its Provisioning leads to `port`, and its image lies on the disk."""
     lay_out(root)
+    declare_image(root, port, **provisioning)
+    macs = {f"n{number:04}": {"mac": f"02:00:00:00:00:{number:02x}"} for number in range(1, 17)}
+    (root / "inventory" / "macs.yml").write_text(yaml.safe_dump({"h100-a": {"hosts": macs}}))
+
+
+def declare_image(root: Path, port: int, **provisioning: Any) -> None:
+    """Let the Provisioning of a fleet lead to `port`, and its image lie on the disk."""
     files = root / "served"
     files.mkdir()
     for name, content in IMAGE.items():
@@ -44,8 +51,6 @@ def lay_out_boot(root: Path, port: int, **provisioning: Any) -> None:
     own = {"url": f"http://127.0.0.1:{port}", "secure_url": "https://boot.site:8443", "stands_in": ""}
     content = yaml.safe_load(path.read_text()) | own | provisioning
     path.write_text(yaml.safe_dump(content))
-    macs = {f"n{number:04}": {"mac": f"02:00:00:00:00:{number:02x}"} for number in range(1, 17)}
-    (root / "inventory" / "macs.yml").write_text(yaml.safe_dump({"h100-a": {"hosts": macs}}))
 
 
 def serve_real_image(root: Path) -> None:
