@@ -64,6 +64,8 @@ class CustomerTeller:
 
     _shown: NoticeJournal = field(default_factory=NoticeJournal)
     _current: CurrentNotices = field(default_factory=CurrentNotices)
+    _context: ControllerContext | None = None
+    _records: LiveRecords | None = None
 
     def __call__(self, context: ControllerContext) -> None:
         """Tell what is new."""
@@ -72,7 +74,8 @@ class CustomerTeller:
             return
         shown, sent = read_projection(context.ledger, SHOWN_NOTICES), read_projection(context.ledger, WEBHOOK_RECORDS)
         self._shown.recorded = shown
-        records = LiveRecords(lambda: context)
+        self._context = context
+        records = self._records = self._records or LiveRecords(self._get_context)
         operations = list(records.read_operations(None).values())
         notices = self._current.read(records, self._shown.list_told_out() | list_told_out(sent))
         notices = [notice for notice in notices if not context.fleet.is_watched(notice.node)]
@@ -84,3 +87,7 @@ class CustomerTeller:
             on_nodes |= {node: notice for node, notice in planned.items() if not context.fleet.is_watched(node)}
             show_on_nodes(context, self._shown, on_nodes)
         send_to_webhooks(context, sent, notices, operations)
+
+    def _get_context(self) -> ControllerContext:
+        assert self._context is not None
+        return self._context
