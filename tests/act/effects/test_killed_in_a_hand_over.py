@@ -15,6 +15,7 @@ import pytest
 
 from assay.act.boot.attempts import BOOT_KINDS, fold_attempts
 from assay.declare.loader import load_fleet
+from assay.lab.faults.injection import inject_fault
 from assay.lab.scheduler import LabScheduler
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
@@ -142,3 +143,26 @@ def test_a_hand_over_that_is_killed_at_each_step_happens_once_and_opens_with_eve
     attempts = fold_attempts(read(home, *BOOT_KINDS)).values()
     assert [bool(one.failure) for one in attempts] == [True, False]
     assert len(read(home, "wipe.ordered")) == len(read(home, "wipe.proved")) == DRIVES
+
+
+def test_a_hand_over_that_is_refused_halfway_stays_closed_with_an_incident(home: Path) -> None:
+    inject_fault(LabWorld(home / ".assay-lab/world"), "nvme.sanitize-lies", NODE, {"drive": 3})
+    order(home)
+    kill_at(home, "before", "effect.failed")
+    for _ in range(3):
+        assay(home, "reconcile", "--once")
+        assert is_closed(home)
+    assert show(home)["state"] == "triage"
+    assert not [entry for entry in read(home, "effect.intent") if entry.body["action"] == "netboot"]
+    refused = assay(home, "move", NODE, "production", "--reason", "b waits", "--who", "ann", codes=(0, 1, 2))
+    assay(home, "reconcile", "--once")
+    assert is_closed(home), refused
+    assert show(home)["state"] != "production"
+
+    (fault,) = [entry for entry in read(home, "fault") if entry.body["class"] == "hand-over.refused"]
+    assert "it served a, and the inventory gives it to b: wipe failed: nvme3" in fault.body["detail"]
+    assert "remove these drives and shred them" in fault.body["detail"]
+    tickets = json.loads(assay(home, "tickets", "--format", "json"))["tickets"]
+    (ticket,) = [each for each in tickets if "hand-over.refused" in json.dumps(each)]
+    assert "remove these drives and shred them" in json.dumps(ticket)
+    assert show(home)["incident"].startswith("A hand-over between customers was refused")
