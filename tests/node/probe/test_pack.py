@@ -18,7 +18,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from assay.node.probe.pack import COMPILE_ONCE, START, build_pack, find_needed_modules, prune_bindings, split_module
+from assay.node.probe.pack import COMPILE_ONCE, START, build_pack, find_needed_modules, prune_bindings
 
 ALLOWED_BYTES = 200_000
 
@@ -75,17 +75,6 @@ def test_a_python_too_old_is_told_so_and_nothing_is_run() -> None:
     assert done.stderr.startswith("the probe needs Python 3.10 or newer; this is 3.")
 
 
-def test_the_bindings_in_pieces_are_the_whole_module(tmp_path: Path) -> None:
-    out = tmp_path / "pieces.zip"
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, content in split_module("pynvml", Path(pynvml.__file__).read_text()).items():
-            archive.writestr(name, content)
-    names, where = names_of_bindings()
-    names_within, where_within = names_of_bindings(out)
-    assert where_within == f"{out}/pynvml.py" != where
-    assert names <= names_within
-
-
 def names_of_bindings(within: Path | None = None) -> tuple[set[str], str]:
     """Return what the bindings define, installed or in an archive, and the path of their file."""
     show = "import pynvml; print(*sorted(set(dir(pynvml)) - set(dir(__builtins__))), pynvml.__file__)"
@@ -127,18 +116,6 @@ def test_what_no_source_names_of_the_bindings_stays_behind() -> None:
     kept = source.replace("A = 1\nB = A\n", "").replace("import random\n", "").partition("def h")[0]
     assert prune_bindings(source, [b"x.f()"]) == kept
     assert prune_bindings(source, [b"getattr(x, 'B')"]) == "from re import *\nA = 1\nB = A\n"
-
-
-def test_pieces_never_part_a_function_from_its_decorator(tmp_path: Path) -> None:
-    body = "".join(f"@staticmethod\ndef f{n}():\n    return {n}  # {'x' * 2000}\n" for n in range(60))
-    files = split_module("many", f"import functools\n{body}LAST = 1\n")
-    assert len(files) > 3
-    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    said, there = "import many; print(many.f0(), many.f59(), many.LAST)", {"PYTHONPATH": str(tmp_path / "many.zip")}
-    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, env=there, check=True)
-    assert done.stdout == "0 59 1\n"
 
 
 def test_another_entry_brings_what_it_needs() -> None:

@@ -27,14 +27,6 @@ from assay.model.gc_pause import pause_gc
 
 ALWAYS_KEPT = "NVML_ERROR_"  # the bindings look these up by their prefix, to make a class of each
 _WORD = re.compile(r"\w+")
-PIECE_CHARACTERS = 30_000
-"""Minimum characters of source in a piece, except in the last."""
-PIECES_LOADER = """\
-import os
-for _piece in range({count}):
-    _path = os.path.join(os.path.dirname(__file__), "{name}_pieces", "%02d" % _piece)
-    exec(compile(__loader__.get_data(_path), _path, "exec"))
-"""
 COMPILE_ONCE = """\
 import os, sys, zipimport
 class Importer(zipimport.zipimporter):
@@ -83,21 +75,16 @@ def build_pack(entry: str = ENTRY, *, with_nvml: bool = False, with_code: bool =
     With code, what every start imports is in it compiled, too: a Python of the same version as this one needs half the
     time to start it. zipimport passes over what another version has compiled.
     """
-    modules, bindings = find_needed_modules(entry), dict[str, tuple[str, bytes]]()
-    files = {f"{name.replace('.', '/')}{end}": source for name, (end, source) in modules.items()}
-    files["__main__.py"] = START.format(entry=entry).encode()
+    modules = find_needed_modules(entry)
     if with_nvml:
         whole = _source(BINDINGS).read_text(encoding="utf-8")
-        pruned = prune_bindings(whole, (source for _, source in modules.values()))
-        files.update(split_module(BINDINGS, pruned))
-        bindings[BINDINGS] = ".py", pruned.encode()
-    if with_code:
-        for name, (end, source) in (find_needed_modules(entry, at_start=True) | bindings).items():
-            path = f"{name.replace('.', '/')}{end}"
-            with suppress(
-                ValueError
-            ):  # marshal's oldest format, which depends on nothing but the code, may lack a type
-                files[f"{path}c"] = CODE_HEADER + marshal.dumps(compile(source, path, "exec", dont_inherit=True), 2)
+        modules[BINDINGS] = ".py", prune_bindings(whole, (source for _, source in modules.values())).encode()
+    files = {f"{name.replace('.', '/')}{end}": source for name, (end, source) in modules.items()}
+    started = {*find_needed_modules(entry, at_start=True), BINDINGS} if with_code else ()
+    for path in [f"{name.replace('.', '/')}{end}" for name, (end, _) in modules.items() if name in started]:
+        with suppress(ValueError):  # marshal's oldest format, which depends on nothing but the code, may lack a type
+            files[f"{path}c"] = CODE_HEADER + marshal.dumps(compile(files[path], path, "exec", dont_inherit=True), 2)
+    files["__main__.py"] = START.format(entry=entry).encode()
     out = io.BytesIO(SHEBANG)
     out.seek(0, io.SEEK_END)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -147,30 +134,6 @@ def _source(name: str) -> Path:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(name)
     return Path(spec.origin)
-
-
-def split_module(name: str, source: str) -> dict[str, bytes]:
-    """Return the module `name` as files of an archive: pieces that are compiled one after the other.
-
-    Compiling all of NVML's bindings at once takes 17 MB of memory, in pieces 3 MB; the probe may take 60 MB on a node.
-    The module must not import from __future__.
-    """
-    pieces = list(_pieces(source))
-    files = {f"{name}_pieces/{number:02}": piece.encode() for number, piece in enumerate(pieces)}
-    return {f"{name}.py": PIECES_LOADER.format(count=len(pieces), name=name).encode(), **files}
-
-
-def _pieces(source: str) -> Iterator[str]:
-    """Yield the source cut between statements of the module."""
-    lines = source.splitlines(keepends=True)
-    start = 0
-    for statement in parse_source(source):
-        decorators = [decorator.lineno for decorator in getattr(statement, "decorator_list", ())]
-        first = min([statement.lineno, *decorators]) - 1
-        if sum(map(len, lines[start:first])) >= PIECE_CHARACTERS:
-            yield "".join(lines[start:first])
-            start = first
-    yield "".join(lines[start:])
 
 
 def _zip_entry(name: str) -> zipfile.ZipInfo:
