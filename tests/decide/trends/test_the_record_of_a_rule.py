@@ -136,6 +136,14 @@ def test_a_share_of_the_warnings_is_left_alone_by_chance() -> None:
     assert {warned.stage for warned in alone} == {"observe"}
     assert {warned.stage for _, warned in opened.warnings if not warned.left_alone} == {"record"}
     assert not any(warned.left_alone for _, warned in open_all(*many[:3]).warnings), "the policy has to allow it"
+    others = [replace(each, score=each.score._replace(name="pcie_replays")) for each in many]
+    again = open_warnings(changed, records, WarningHistory((), {}), others, 10_000_000, AT + timedelta(days=1))
+    both = [{node for node, warned in each.warnings if warned.left_alone} for each in (opened, again)]
+    assert both[0] == both[1], "nothing follows of any part of a node that is left alone"
+    advised = advise(changed, records.values(), many)
+    quiet = {each.warning.score.node for each in advised if each.payoff.startswith("left alone by chance")}
+    assert quiet == both[0]
+    assert {each.stage for each in advised if each.warning.score.node in quiet} == {"observe"}
 
 
 def find(

@@ -252,8 +252,11 @@ def count_failures(
         signs[part] = [day for day in crossings if day and day > since]
     with_sign = foreseen_with_sign = every = foreseen = 0
     for part in signs.keys() | failed.keys():
-        days = sorted([*signs.get(part, ()), *(day for day in failed.get(part, ()) if day > since)])
-        for event in _merge_days(days):
+        events: list[int] = []
+        for day in sorted([*signs.get(part, ()), *(day for day in failed.get(part, ()) if day > since)]):
+            if not events or day - events[-1] >= HORIZON_DAYS:
+                events.append(day)
+        for event in events:
             has_sign = any(event <= day < event + HORIZON_DAYS for day in signs.get(part, ()))
             is_foreseen = any(
                 warning.is_new and warning.part == part and warning.day < event <= warning.day + HORIZON_DAYS
@@ -262,11 +265,3 @@ def count_failures(
             every, foreseen = every + 1, foreseen + is_foreseen
             with_sign, foreseen_with_sign = with_sign + has_sign, foreseen_with_sign + (has_sign and is_foreseen)
     return FailuresSeen(with_sign, foreseen_with_sign, every, foreseen)
-
-
-def _merge_days(days: Sequence[int]) -> Iterator[int]:
-    last = None
-    for day in days:
-        if last is None or day - last >= HORIZON_DAYS:
-            yield day
-            last = day

@@ -119,6 +119,11 @@ def describe_payoff(rules: TrendRules, p: float | None) -> str:
     return f"{pays}: {chance}, and it pays from {needed[pays]:.0%} on ({hours})"
 
 
+def is_left_alone(rules: TrendRules, node: str) -> bool:
+    """Whether nothing follows from warnings of a node: all its parts share the draw, as a test is of the whole node."""
+    return int(derive_id("left alone", node)[:8], 16) < rules.acts.left_alone_share * 2**32
+
+
 QUIET = timedelta(days=30)
 """So long after a warning, the same part and rule have no other one."""
 
@@ -150,8 +155,8 @@ def open_warnings(
         if not name:
             continue
         entry = _make_entry(change, records[name], now)
-        if entry.stage == "record" and int(entry.warning[:8], 16) < rules.acts.left_alone_share * 2**32:
-            entry = replace(entry, stage="observe", left_alone=True)  # the id draws of which nothing follows
+        if entry.stage == "record" and is_left_alone(rules, change.score.node):
+            entry = replace(entry, stage="observe", left_alone=True)
         key = TrendWarning(change.score.node, now, entry).key
         before = known.get(key)
         is_young = before is not None and (before.closed is None or now - before.at < QUIET)
@@ -224,11 +229,6 @@ class PartFates:
     absences: Mapping[str, Sequence[ServiceAbsence]] = field(default_factory=dict)
     measured_days: Mapping[str, int] = field(default_factory=dict)
 
-    def find_serial(self, node: str, place: str, at: datetime) -> str:
-        """Return the serial number of the part at a place at that time, "" if nobody knows."""
-        held = (holder for holder in self.holders.get(node, ()) if holder.place == place)
-        return next((holder.serial for holder in held if _holds(holder, at)), "")
-
 
 class _Event(NamedTuple):
     at: datetime
@@ -282,7 +282,8 @@ def _is_of_part(warning: TrendWarning, failure: PartFailure, fates: PartFates) -
     content = warning.content
     if failure.node == warning.node and not content.place:
         return True
-    serial = fates.find_serial(failure.node, failure.place, failure.at)
+    held = (part for part in fates.holders.get(failure.node, ()) if part.place == failure.place)
+    serial = next((part.serial for part in held if _holds(part, failure.at)), "")
     if content.serial and serial:
         return serial == content.serial
     return (failure.node, failure.place) == (warning.node, content.place)
@@ -352,5 +353,7 @@ def advise(rules: TrendRules, records: Iterable[RuleRecord], warnings: Iterable[
         record = known.get(name)
         p = find_chance(record) if record else None
         stage = record.stage if record else "observe"
-        advised.append(AdvisedWarning(warning, name, stage, p, describe_payoff(rules, p)))
+        is_alone = stage == "record" and is_left_alone(rules, warning.score.node)
+        payoff = "left alone by chance, to tell what acting prevents" if is_alone else describe_payoff(rules, p)
+        advised.append(AdvisedWarning(warning, name, "observe" if is_alone else stage, p, payoff))
     return advised

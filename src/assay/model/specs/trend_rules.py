@@ -91,7 +91,7 @@ class TrendCosts(StrictModel):
 class TrendActs(StrictModel):
     """What follows from warnings of rules that record, beyond a ticket and the order of idle tests and waves.
 
-    `left_alone_share`: of so many, drawn by chance, nothing follows: so the record tells what acting prevents.
+    `left_alone_share`: of so many nodes, drawn by chance, nothing follows: so the record tells what acting prevents.
     `last_for_jobs`: schedulers place jobs last on a node with two warnings.
     """
 
