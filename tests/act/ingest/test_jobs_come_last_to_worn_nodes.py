@@ -16,6 +16,7 @@ from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.declare.starter.shipped_specs import find_trend_rules
 from assay.model.entries.faults import NodeRankedEntry
 from assay.model.errors import AssayError
+from assay.model.node import Node
 from assay.model.specs.trend_rules import TrendActs
 from assay.model.specs.trust_rules import TrustRules
 from tests.act.quiet_site import FLEET, NODES, Far, Site
@@ -127,3 +128,23 @@ def test_nothing_is_said_of_a_watched_node(site: Site) -> None:
     warn(site)
     rank_worn_nodes(ask(site, watched=True))
     assert (site.far.last, read_record(site)) == (set(), [])
+
+
+@pytest.mark.parametrize(("places_jobs", "record"), [(True, [(WORN, True, "failed")]), (False, [])])
+def test_a_scheduler_without_an_order_is_told(
+    site: Site, places_jobs: bool, record: list[tuple[str, bool, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.far = Far()
+    monkeypatch.setattr(site.far, "places_jobs", places_jobs)
+    warn(site)
+    rank_worn_nodes(ask(site))
+    assert read_record(site) == record
+
+
+def test_a_scheduler_that_is_none_is_told(site: Site) -> None:
+    def find_none(node: Node) -> Ranker:
+        raise AssayError(f"no scheduler of {node.name}")
+
+    warn(site)
+    rank_worn_nodes(replace(ask(site), workloads=find_none))
+    assert read_record(site) == [(WORN, True, "failed")]

@@ -274,17 +274,20 @@ def rank_worn_nodes(context: ControllerContext) -> None:
     worn = worn if find_trend_rules(context.fleet).acts.last_for_jobs else set()
     known = [name for name in sorted(worn | ours) if name in context.fleet.nodes and not context.fleet.is_watched(name)]
     groups = group_by_scheduler([context.fleet.nodes[name] for name in known], context.workloads)
+    failed = {**groups.errors}
     for scheduler, names in groups.nodes.items():
+        is_last = {name: name in worn for name in names}
+        changed = {name: last for name, last in is_last.items() if (name in ours) != last}
         if isinstance(scheduler, RanksNodes):
-            is_last = {name: name in worn for name in names}
-            changed = {name: last for name, last in is_last.items() if (name in ours) != last}
             _record_ranks(context, changed, "intent")
             try:
-                failed = scheduler.rank_nodes(is_last)  # all: a scheduler forgets
+                failed |= scheduler.rank_nodes(is_last)  # all: a scheduler forgets
             except AssayError as error:
-                failed = dict.fromkeys(names, error.what)
-            _record_ranks(context, {name: is_last[name] for name in failed}, "failed", failed)
+                failed |= dict.fromkeys(names, error.what)
             _record_ranks(context, {name: last for name, last in changed.items() if name not in failed}, "verified")
+        elif scheduler.places_jobs:
+            failed |= dict.fromkeys(changed, "its scheduler cannot place jobs last")
+    _record_ranks(context, {name: name in worn for name in failed}, "failed", failed)
 
 
 def _record_ranks(
