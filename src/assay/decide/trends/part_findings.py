@@ -402,9 +402,8 @@ def _describe(
         if statistic in ("change", "creep"):
             others = float(recent[row] - own[row] - moved[row])
         grows = course.is_counter and statistic != "total"
-        limits = (
-            (None, None) if grows else (_find_limit(measured.at_least[number]), _find_limit(measured.at_most[number]))
-        )
+        both = (float(limits[number]) for limits in (measured.at_least, measured.at_most))
+        limits = (None if grows or not np.isfinite(limit) else limit for limit in both)
         place = int(measured.rows[number])
         serial, traits = held.get(place, ("", ("",) * len(SHARED_TRAITS)))
         score = ChangeScore(
@@ -448,10 +447,6 @@ def _measure(course: Course, day: int, statistic: Statistic) -> tuple[Floats, Fl
     if statistic == "level":
         return recent - recent_apart, recent, recent_apart
     return own, recent, recent_apart - own_apart
-
-
-def _find_limit(limit: float) -> float | None:
-    return float(limit) if np.isfinite(limit) else None
 
 
 def list_failure_days(database: DuckDBPyConnection) -> dict[Part, list[int]]:
