@@ -403,7 +403,7 @@ def _describe(
             others = float(recent[row] - own[row] - moved[row])
         grows = course.is_counter and statistic != "total"
         both = (float(limits[number]) for limits in (measured.at_least, measured.at_most))
-        limits = (None if grows or not np.isfinite(limit) else limit for limit in both)
+        at_least, at_most = (None if grows or not np.isfinite(limit) else limit for limit in both)
         place = int(measured.rows[number])
         serial, traits = held.get(place, ("", ("",) * len(SHARED_TRAITS)))
         score = ChangeScore(
@@ -417,7 +417,8 @@ def _describe(
             float(recent[row]),
             others,
             int(alike.sum()),
-            *limits,
+            at_least,
+            at_most,
             float(moved[row]),
             float(strength),
             float(strength),
