@@ -10,7 +10,7 @@ import pytest
 from assay.lab.world import LabWorld
 from tests.lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
 
-ORDER = ("wipe", NODE, "--reason", "the customer left", "--who", "ann")
+ORDER = ("operations", "start", "wipe", NODE, "--reason", "the customer left", "--who", "ann")
 
 
 def state_of(home: Path) -> str:  # noqa: F811
@@ -23,7 +23,7 @@ def test_a_node_is_wiped_restarted_tested_and_serves_again(home: Path) -> None: 
     world = LabWorld(home / ".assay-lab/world")
     assay(home, "reconcile", "--once")
     boot = world.load(NODE)["boot"]["id"]
-    assert "from production to wipe" in assay(home, *ORDER)
+    assert f"wipe {NODE}: accepted" in assay(home, *ORDER)
     for _ in range(4):
         assay(home, "reconcile", "--once")
         if state_of(home) == "production":
