@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.validate.results.comparison_summary import group_changes
-from assay.validate.results.run_comparison import compare_runs
+from assay.validate.results.run_comparison import RunComparison
 from assay.validate.results.run_summary import find_cause, normalise_reason
 
 DRIVER = "suites/zap/test_driver.py::test_driver_is_the_declared_one"
@@ -79,7 +79,7 @@ def test_what_cannot_be_judged_for_one_reason_is_one_card(large):
 
 def test_the_cards_and_the_lines_of_a_comparison_have_the_same_places(large):
     files = roll(large, ROLLED, (DRIVER,))
-    with compare_runs(*files) as comparison:
+    with RunComparison(*files) as comparison:
         lines = [frozenset(group.places) for group in group_changes(comparison)]
     assert [frozenset(card.holders) for card in large.overview().cards] == lines
 

@@ -14,7 +14,7 @@ from assay.model.outcome import Outcome, SuiteRun
 from assay.tell.report.registry import RESULT_FORMATS, FormatName
 from assay.validate.results.comparison_summary import collect_differences
 from assay.validate.results.outcome_filter import NO_FILTER, OutcomeFilter
-from assay.validate.results.run_comparison import compare_runs
+from assay.validate.results.run_comparison import RunComparison
 from assay.validate.results.run_summary import RunSummary
 
 Kept = Callable[..., Path]
@@ -81,7 +81,7 @@ def told() -> Callable[..., list[str]]:
                 return list(RESULT_FORMATS[form].run(RunSummary(stored, wanted)))
         tell_two = RESULT_FORMATS[form].comparison
         assert tell_two is not None
-        with compare_runs(files[-2], files[-1], wanted) as comparison:
+        with RunComparison(files[-2], files[-1], wanted) as comparison:
             return list(tell_two(collect_differences(comparison)))
 
     return tell

@@ -15,7 +15,13 @@ from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
 from assay.model.outcome import VERDICTS, Outcome, SuiteRun
 from assay.validate.results.outcome_filter import OutcomeFilter
-from assay.validate.results.run_comparison import BAD_VERDICTS, CHANGE_KINDS, WORSE_KINDS, classify_change, compare_runs
+from assay.validate.results.run_comparison import (
+    BAD_VERDICTS,
+    CHANGE_KINDS,
+    WORSE_KINDS,
+    RunComparison,
+    classify_change,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +58,9 @@ def test_what_a_run_was_not_asked_for_neither_appears_nor_vanishes():
 
 def test_a_failure_that_nothing_excuses_any_more_is_told(keep, of):
     hot = of("heat", "n1", "fail", "91 °C", known="https://issues/7")
-    with compare_runs(keep([hot]), keep([replace(hot, known="")])) as found:
+    with RunComparison(keep([hot]), keep([replace(hot, known="")])) as found:
         assert (found.counts, found.worse) == ({"unexcused": 1}, 1)
-    with compare_runs(keep([replace(hot, known="")]), keep([hot])) as found:
+    with RunComparison(keep([replace(hot, known="")]), keep([hot])) as found:
         assert (found.counts, found.worse) == ({"still_failing": 1}, 0)
 
 
@@ -62,7 +68,7 @@ def test_new_failures_that_are_known_or_of_a_check_on_trial_do_not_count(keep, j
     cool = judged({"heat n1": "pass", "heat n2": "pass", "heat n3": "pass"})
     warm = [replace(one, verdict="fail", reason="hot") for one in cool]
     later = [replace(warm[0], known="https://issues/7"), replace(warm[1], observed=True), warm[2]]
-    with compare_runs(keep(cool), keep(later)) as found:
+    with RunComparison(keep(cool), keep(later)) as found:
         assert found.counts["new_failure"] == 3
         assert (found.deciding["new_failure"], found.worse) == (1, 1)
         assert [(one.known, one.observed, one.decides) for one in found.changes()] == [
@@ -75,7 +81,7 @@ def test_new_failures_that_are_known_or_of_a_check_on_trial_do_not_count(keep, j
 def test_changes_say_what_was_and_what_is(keep, judged):
     old = keep(judged({"heat n1": "fail: 91 °C", "heat n2": "pass", "power n1": "error: no BMC", "fans n2": "pass"}))
     new = keep(judged({"heat n1": "pass", "heat n2": "fail: 92 °C", "power n1": "pass", "fans n2": "error: silent"}))
-    with compare_runs(old, new) as found:
+    with RunComparison(old, new) as found:
         told = [(one.kind, one.subject, one.was, one.now, one.was_reason, one.reason) for one in found.changes()]
         assert told == [
             ("new_failure", "h100-a/n2", "pass", "fail", "", "92 °C"),
@@ -89,26 +95,26 @@ def test_changes_say_what_was_and_what_is(keep, judged):
 def test_a_run_of_one_node_says_nothing_of_the_others(keep, judged):
     whole = keep(judged({f"heat n{number}": "fail" for number in range(1, 6)} | {"heat rack-r1": "pass"}))
     one = keep(judged({"heat n1": "pass"}))
-    with compare_runs(whole, one) as found:
+    with RunComparison(whole, one) as found:
         assert (dict(found.counts), found.apart) == ({"fixed": 1}, (5, 0))
         assert found.nodes_vanished == ("n2", "n3", "n4", "n5")
-    with compare_runs(one, whole) as found:
+    with RunComparison(one, whole) as found:
         assert dict(found.counts) == {"new_failure": 1, "unseen": 4}
         assert found.apart == (0, 5)
 
 
 def test_what_a_run_has_not_come_to_yet_is_not_missing(keep, judged):
     old, half = keep(judged({"heat n1": "pass", "heat n2": "fail"})), keep(judged({"heat n1": "pass"}), ended="")
-    with compare_runs(old, half) as found:
+    with RunComparison(old, half) as found:
         assert (dict(found.counts), found.apart) == ({}, (1, 0))
-    with compare_runs(half, old) as found:
+    with RunComparison(half, old) as found:
         assert dict(found.counts) == {"unseen": 1}
 
 
 def test_a_check_that_came_or_went_is_named(keep, judged):
     old = keep(judged({"heat n1": "pass", "fans n1": "fail: 0 rpm"}))
     new = keep(judged({"heat n1": "pass", "power n1": "pass"}))
-    with compare_runs(old, new) as found:
+    with RunComparison(old, new) as found:
         assert found.appeared == ("suites/production/test_power.py::test_power",)
         assert found.vanished == ("suites/production/test_fans.py::test_fans",)
         assert dict(found.counts) == {"vanished": 1, "appeared": 1}
@@ -118,16 +124,16 @@ def test_a_check_that_came_or_went_is_named(keep, judged):
 def test_other_phases_and_what_was_left_out_is_not_missed(keep, judged):
     every = judged({"heat n1": "pass", "fans n1": "pass"})
     zap = [replace(every[0], phases=("zap",)), replace(every[1], phases=("production", "zap"))]
-    with compare_runs(keep(zap), keep([zap[1]], phases=("production",))) as found:
+    with RunComparison(keep(zap), keep([zap[1]], phases=("production",))) as found:
         assert (dict(found.counts), found.vanished, found.apart) == ({}, (), (1, 0))
-    with compare_runs(keep(zap), keep([zap[1]], left_out=[(zap[0].check, zap[0].subject)])) as found:
+    with RunComparison(keep(zap), keep([zap[1]], left_out=[(zap[0].check, zap[0].subject)])) as found:
         assert (dict(found.counts), found.apart) == ({}, (1, 0))
 
 
 def test_a_check_whose_marks_changed_is_the_same_check(keep, judged):
     old = judged({"heat n1": "fail", "heat n2": "pass"})
     new = [replace(one, phases=("zap", "production"), fault="gpu.thermal") for one in old]
-    with compare_runs(keep(old), keep([new[0], replace(old[1], verdict="fail", reason="hot")])) as found:
+    with RunComparison(keep(old), keep([new[0], replace(old[1], verdict="fail", reason="hot")])) as found:
         assert dict(found.counts) == {"still_failing": 1, "new_failure": 1}
         assert (found.appeared, found.vanished) == ((), ())
 
@@ -140,13 +146,13 @@ def test_a_comparison_can_be_of_a_part(keep, judged):
         (OutcomeFilter(checks=("*heat",)), 2),
         (OutcomeFilter(pools=("b200",)), 0),
     ]:
-        with compare_runs(old, new, wanted) as found:
+        with RunComparison(old, new, wanted) as found:
             assert found.counts["new_failure"] == count
 
 
 def test_what_is_no_run_is_refused(keep, tmp_path):
     with pytest.raises(AssayError, match="is no run"):
-        compare_runs(keep(), tmp_path / "nothing.sqlite")
+        RunComparison(keep(), tmp_path / "nothing.sqlite")
 
 
 PHASES = ("zap", "test")
@@ -167,7 +173,7 @@ def test_it_is_what_going_through_every_pair_by_hand_gives(of, before, after, mo
     )
     with TemporaryDirectory() as folder:
         files = [_kept(Path(folder) / name, side, more, phases) for name, side in (("old", old), ("new", new))]
-        with compare_runs(*files) as found:
+        with RunComparison(*files) as found:
             told = Counter((one.kind, one.check, one.subject, one.decides) for one in found.changes())
             assert told == Counter(_by_hand(old, new, more, phases))
             assert found.both == len(old.keys() & new.keys())

@@ -26,7 +26,7 @@ from assay.model.outcome import RecordedOutcome
 from assay.model.text.lists import format_count
 from assay.model.timestamps import parse_time
 from assay.observe.evidence_store import EvidenceStore
-from assay.validate.results.run_comparison import compare_runs
+from assay.validate.results.run_comparison import RunComparison
 from assay.validate.runs.rejudge import COMMIT_FOLDERS, WORKING_FOLDER, rejudge_run
 
 MOST_DOCUMENTS = 10_000
@@ -117,7 +117,7 @@ def _judge_last_run(replay: HistoryReplay, missing: list[str], root: Path, rev: 
         return 0
     with (
         rejudge_run(root, runs[-1], stored.evidence.folder, rev or WORKING_FOLDER, ledger=str(stored.ledger)) as judged,
-        compare_runs(judged.old, judged.new) as comparison,
+        RunComparison(judged.old, judged.new) as comparison,
     ):
         changed = {(each.check, each.subject): each for each in comparison.changes("new_failure", "fixed")}
         if unknown := comparison.deciding["newly_unknown"] + comparison.deciding["vanished"]:

@@ -66,7 +66,7 @@ def rejudge(
     """
     from assay.ledger.runs.reader import find_run
     from assay.validate.results.comparison_summary import collect_differences
-    from assay.validate.results.run_comparison import compare_runs
+    from assay.validate.results.run_comparison import RunComparison
     from assay.validate.runs.rejudge import rejudge_run
 
     workspace = Workspace(fleet.resolve())
@@ -78,7 +78,7 @@ def rejudge(
                 workspace.root, file, workspace.evidence_dir, spec, ledger=ledger, jobs=jobs, progress=show
             )
             rejudged = stack.enter_context(judging)
-        comparison = stack.enter_context(compare_runs(rejudged.old, rejudged.new))
+        comparison = stack.enter_context(RunComparison(rejudged.old, rejudged.new))
         differences = collect_differences(comparison)
         format_answer = format_rejudge_json if form == "json" else format_rejudge_text
         for line in format_answer(rejudged, differences):

@@ -133,7 +133,7 @@ def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filt
     from assay.tell.report.registry import RESULT_FORMATS
     from assay.validate.results.comparison_summary import collect_differences
     from assay.validate.results.paired_runs import find_comparable_run, list_earlier_runs
-    from assay.validate.results.run_comparison import compare_runs
+    from assay.validate.results.run_comparison import RunComparison
 
     format_comparison = RESULT_FORMATS[form].comparison
     if format_comparison is None or outcome_filter.verdicts:
@@ -142,7 +142,7 @@ def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filt
     new = find_run(workspace.reports_dir, name)
     earlier = list_earlier_runs(list_runs(workspace.reports_dir), new)
     old = find_run(workspace.reports_dir, against) if against else find_comparable_run(earlier, new, _tell_skipped)
-    with compare_runs(old, new, outcome_filter) as comparison:
+    with RunComparison(old, new, outcome_filter) as comparison:
         differences = collect_differences(comparison)
         _print_lines(format_comparison(differences))
         return int(comparison.worse > 0)

@@ -90,10 +90,11 @@ class OutcomeChange:
 
 
 class RunComparison:
-    """Two runs and their changes. `counts` and `deciding` (changes that count) are by kind.
+    """Two runs, by their files, and their changes. Raises AssayError for a file that is no run.
 
-    `appeared` and `vanished` are checks, `nodes_appeared` and `nodes_vanished` nodes that only one run has. `both` is
-    the number of outcomes that both runs have, `apart` (old, new) that only one has because the other was not asked.
+    `counts` and `deciding` (changes that count) are by kind. `appeared` and `vanished` are checks, `nodes_appeared` and
+    `nodes_vanished` nodes that only one run has. `both` is the number of outcomes that both runs have, `apart` (old,
+    new) that only one has because the other was not asked.
     """
 
     def __init__(self, old: Path, new: Path, outcome_filter: OutcomeFilter = NO_FILTER) -> None:
@@ -149,11 +150,6 @@ def _read_change(kind: ChangeKind, row: tuple[Any, ...]) -> OutcomeChange:
         bool(observed),
         bool(decides),
     )
-
-
-def compare_runs(old: Path, new: Path, outcome_filter: OutcomeFilter = NO_FILTER) -> RunComparison:
-    """Compare two runs by their files. Raises AssayError for a file that is no run."""
-    return RunComparison(old, new, outcome_filter)
 
 
 _CHANGE_TABLES = """

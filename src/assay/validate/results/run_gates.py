@@ -18,7 +18,7 @@ from assay.model.outcome import VERDICTS
 from assay.model.specs.check_catalog import ANY_POOL, Gates, PoolGate
 from assay.model.text.lists import format_count, format_percent
 from assay.validate.results.paired_runs import list_earlier_runs
-from assay.validate.results.run_comparison import ChangeKind, compare_runs
+from assay.validate.results.run_comparison import ChangeKind, RunComparison
 from assay.validate.results.run_summary import RunSummary
 
 GateKind = Literal["success", "unknown", "new_failures", "reliable"]
@@ -176,7 +176,7 @@ def _check_new_failures(fleet: Fleet, gates: Gates, before: Path | None, run: Pa
         says = "there is no earlier run of this selection, so no failure is new"
         yield GateResult(gates.name, "", "new_failures", most, None, True, source, says)
         return
-    with compare_runs(before, run) as comparison:
+    with RunComparison(before, run) as comparison:
         new = [change for change in comparison.changes(*NEW_FAILURE_KINDS) if change.decides]
     holds = len(new) <= most
     says = f"{format_count(len(new), 'new failure')} since {before.parent.name}, at most {most} allowed"
