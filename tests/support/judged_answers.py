@@ -15,8 +15,9 @@ from jsonschema.exceptions import best_match
 from typer.testing import CliRunner
 
 from assay.cli.app import VERBS
-from assay.cli.verbs.schema import ANSWERS, LINES_SIGN, find_file_name
+from assay.cli.verbs.schema import ANSWERS, LINES_SIGN
 from tests.support.places import ROOT
+from tools.reference.answer_pages import find_file_name
 
 FOLDER = ROOT / "docs/reference/answers"
 JUDGED: set[tuple[str, str]] = set()

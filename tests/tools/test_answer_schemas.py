@@ -15,8 +15,9 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.cli.verbs.schema import ANSWERS, find_file_name, format_answer_schema
+from assay.cli.verbs.schema import ANSWERS, format_answer_schema
 from tests.support.judged_answers import find_command, find_shape
+from tools.reference.answer_pages import find_file_name
 from tools.reference.command_reference import CommandHelp, read_commands
 
 SCHEMAS = {find_file_name(command): json.loads(format_answer_schema(command)) for command in ANSWERS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.cli.verbs.schema import ANSWERS, Answer, describe_form, find_file_name, format_answer_schema
+from assay.cli.verbs.schema import ANSWERS, Answer, describe_form, format_answer_schema
 
 PAGE, FOLDER = "docs/reference/answers.md", "docs/reference/answers"
 INTRODUCTION = """# Answers in JSON
@@ -25,6 +25,11 @@ The schemas are generated from the code that makes the answers (`make schemas`).
 | command | schema | what it holds |
 |---|---|---|
 """
+
+
+def find_file_name(command: str) -> str:
+    """Return the name of the file with the schema of a command."""
+    return f"{command.replace(' ', '-')}.json"
 
 
 def build_answer_files() -> dict[str, str]:

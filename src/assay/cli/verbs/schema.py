@@ -144,11 +144,6 @@ ANSWERS: Mapping[str, Answer] = {
 """The words of a command, after `assay` → its answer."""
 
 
-def find_file_name(command: str) -> str:
-    """Return the name of the file with the schema of a command."""
-    return f"{command.replace(' ', '-')}.json"
-
-
 def complete_commands(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the words that come next in commands which begin as the words before."""
     before = ctx.params.get("words") or []
