@@ -46,7 +46,7 @@ def describe_rollout(fleet: Fleet, rollout: Rollout, expected_end: str) -> Opera
         who="assay",
         role="",
         reason=" ".join(doing) or "the configuration of the nodes changes",
-        state=next(state for state in ("planned", "running", "cancelled", "succeeded") if state in states),
+        state=next((state for state in ("planned", "running", "cancelled") if state in states), "succeeded"),
         created_at=rollout.started_at,
         updated_at=changed,
         to=", ".join(kinds),
