@@ -6,6 +6,7 @@ damaged file of history is left out and named.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ from assay.decide.state.asset_history import (
 )
 from assay.decide.state.node_state import NodeState
 from assay.declare.home import Home, find_home, require_repository
-from assay.ledger.errors import make_other_context_error
-from assay.ledger.location import locate_existing_ledger, locate_ledger
+from assay.ledger.errors import LedgerReadWarning, make_other_context_error
+from assay.ledger.location import is_mixed, locate_existing_ledger, locate_ledger, make_mixed_error
 from assay.model.clock import Clock, SystemClock
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
@@ -89,6 +90,8 @@ class Workspace:
     def announce(self) -> None:
         """Say on stderr, once, what this command works on. Raises AssayError if that is a lab that does not answer."""
         self.home.require_answer()
+        if not self.home.is_lab and is_mixed(self.data_dir):
+            raise make_mixed_error(self.data_dir)
         self._print_context_once()
 
     def print_page(self, form: str, *path: str) -> None:
@@ -119,6 +122,8 @@ class Workspace:
 
         A lab's is always in its home.
         """
+        if not self.home.is_lab and is_mixed(self.data_dir):
+            warnings.warn(LedgerReadWarning(str(make_mixed_error(self.data_dir))), stacklevel=2)
         return locate_ledger(self.data_dir, is_lab=self.home.is_lab)
 
     @property

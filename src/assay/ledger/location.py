@@ -32,6 +32,7 @@ from assay.ledger.errors import (
     make_schema_version_error,
 )
 from assay.ledger.sqlite_source import SqliteSource
+from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, StateForm
 
 READ_TIMEOUT_S = 10.0
@@ -165,3 +166,18 @@ def _write(file: Path, lines: Iterable[Any]) -> None:
     draft = file.with_suffix(f".{os.getpid()}")
     draft.write_text("\n".join(json.dumps(line, separators=(",", ":")) for line in lines))
     draft.replace(file)
+
+
+def is_mixed(home: Path) -> bool:
+    """Whether a lab of an earlier version ran in this home of a fleet."""
+    return (home / "lab").is_dir()
+
+
+def make_mixed_error(home: Path) -> AssayError:
+    """Return the error for a command that would act on what a rehearsal wrote."""
+    problem = "a lab of an earlier version wrote into this home: its ledger holds rehearsed faults, orders and passes"
+    return AssayError(
+        problem,
+        where=str(home),
+        fix=f"put it aside as a whole: mv {home.name} {home.name}-mixed-1; the fleet then begins a new ledger",
+    )
