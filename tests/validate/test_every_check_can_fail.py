@@ -116,7 +116,7 @@ def test_the_catalogue_says_what_the_marks_say(pytester, tmp_path):
     phases = ",".join(sorted({phase for check in CHECKS.values() for phase in check.phases}))
     nodes = ("--assay-node", "n0003", "--assay-node", "n0001,n0002,n0004")
     outcomes = judge(pytester, home, "suites", *nodes, "--assay-phase", phases)
-    others = ("fabric", "switch", "rail", "whole_rack")
+    others = ("disk", "fabric", "switch", "rail", "whole_rack")
     lacking = {"amd", "mounts", "roce", "shared_storage", "site_training"}
     ordinary = {
         one.id for one in CHECKS.values() if one.subject not in others and not lacking & {*one.needs, *one.parts}

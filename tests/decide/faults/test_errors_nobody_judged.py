@@ -272,4 +272,7 @@ def test_a_page_counts_them_and_explain_says_each(seen, paper):
 
 
 def paper_fleet(paper) -> Fleet:
-    return Fleet(Path("paper"), paper.nodes, policies={paper.policy.name: paper.policy})
+    spec = SimpleNamespace(gpus=SimpleNamespace(count=8))
+    spec.without_bmc = lambda: spec
+    specs = {node.spec: spec for node in paper.nodes.values()}
+    return Fleet(Path("paper"), paper.nodes, node_specs=specs, policies={paper.policy.name: paper.policy})

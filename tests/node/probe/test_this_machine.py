@@ -14,7 +14,7 @@ import pytest
 from assay.model.reading import PROBE_AREAS, parse_reading
 
 AREAS = [
-    *("host", "gpu", "hca", "nic", "bond", "nvme", "aer"),
+    *("host", "gpu", "hca", "nic", "bond", "nvme", "disk", "aer"),
     *("pci", "memory", "file_systems", "kernel", "time", "services", "files"),
     *("unit_settings", "adapter_settings", "tpm", "bmc_network", "kernel_log"),
 ]

@@ -336,7 +336,7 @@ class HostReader:
         serving = self.records.fleet.states_in_service
         delivered = [state for state in states if state.state in serving]
         nodes_of, customers = self.records.fleet.nodes, self.customers
-        reserved = [one.node for one in delivered if one.pool in customers or nodes_of[one.node].settings.customer]
+        reserved = [each.node for each in delivered if each.pool in customers or nodes_of[each.node].settings.customer]
         active = [node for node in reserved if node in readings.statuses and readings.statuses[node].jobs]
         away = defaultdict[str, list[str]](list)
         for state in states:
