@@ -37,6 +37,8 @@ judge_runner()
 
 LONGEST_FIRST = ("stories", "chaos")
 """Folders of tests that take minutes."""
+MOST_FILES = 300
+"""So many may be open between two files of tests."""
 MEMORY_FOLDER = Path("/dev/shm")
 MEMORY_BYTES = 6 * 2**30
 """How much must be free in memory for the tests' folders: a virtual fleet is 24,000 small files, and there are many."""
@@ -121,6 +123,13 @@ class _FolderSchedule:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> FolderScheduling | None:
         return FolderScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let go of ledgers that were not closed: `ulimit -n` is 1,024 in many places."""
+    if (nextitem is None or nextitem.path != item.path) and len(os.listdir("/dev/fd")) > MOST_FILES:
+        gc.collect()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from tests.support.places import ROOT
 
 @pytest.mark.slow(minutes=2)
 def test_a_new_machine_becomes_a_node(capfd: pytest.CaptureFixture[str]) -> None:
-    as_expected = play_scenario(Workspace(ROOT), load_fleet(ROOT), ROOT / "scenarios" / "first-start.yaml")
+    with ExitStack() as copies:
+        file = ROOT / "scenarios" / "first-start.yaml"
+        as_expected = play_scenario(Workspace(ROOT), load_fleet(ROOT), file, copies)
     told = capfd.readouterr().out
     assert as_expected, told
     this_machine = told.partition("\n2. ")[0]

@@ -47,16 +47,17 @@ class LabWorld:
         return state
 
     @contextmanager
-    def change(self, node: str) -> Iterator[VirtualNodeState]:
-        """Yield a node's state to edit; after a clean exit, render the node's file tree from it and write it."""
-        from assay.lab.node.virtual_node import render_node  # brings pydantic; readers of the world do without
-
+    def change(self, node: str, *, is_in_files: bool = True) -> Iterator[VirtualNodeState]:
+        """Yield a node's state to edit; after a clean exit, write it, and the files that hold what has changed."""
         folder = self.folder(node)
         folder.mkdir(parents=True, exist_ok=True)
         with hold_file_lock(folder / "lock"):
             state = self.load(node) if (folder / "state.json").exists() else {}
             yield state
-            render_node(state, folder)
+            if is_in_files:
+                from assay.lab.node.virtual_node import render_node  # brings pydantic: 0.2 CPU s
+
+                render_node(state, folder)
             write_json(folder / "state.json", state)
 
     def clock(self) -> ScaledClock:

@@ -177,7 +177,9 @@ def tour(
     require_extra("lab")
     workspace = Workspace(fleet.resolve(), "lab")
     declared = load_fleet(workspace.root)
-    raise typer.Exit(0 if all(play_scenario(workspace, declared, scenario) for scenario in scenarios) else 1)
+    with contextlib.ExitStack() as copies:
+        as_expected = all(play_scenario(workspace, declared, scenario, copies) for scenario in scenarios)
+    raise typer.Exit(0 if as_expected else 1)
 
 
 def _find_home(fleet: Path) -> Home:
@@ -259,10 +261,11 @@ class ConsoleTourReporter(TourReporter):
             )
 
 
-def play_scenario(workspace: Workspace, declared: Fleet, file: Path) -> bool:
+def play_scenario(workspace: Workspace, declared: Fleet, file: Path, copies: contextlib.ExitStack) -> bool:
     """Play a scenario on a new lab with a new ledger; return whether all expectations were met.
 
-    A scenario with new machines is played on a copy of the fleet, which goes away.
+    A scenario with new machines is played on a copy of the fleet, which goes away with `copies`: ext4 makes the many
+    files of the next lab slowly for a minute after it has deleted others.
     """
     scenario = load_scenario(file)
     if not scenario.new_machines:
@@ -270,9 +273,9 @@ def play_scenario(workspace: Workspace, declared: Fleet, file: Path) -> bool:
         if deleted := process_control.delete_lab(workspace.home):
             print(f"deleted the former lab in {workspace.data_dir.name}: {', '.join(deleted)}")  # noqa: T201
         return _play(workspace, declared, scenario)
-    with tempfile.TemporaryDirectory(prefix="assay-tour-") as folder:
-        site = lay_out_boot_site(declared, Path(folder), scenario.new_machines)
-        return _play(Workspace(site.root, "lab"), load_fleet(site.root), scenario, site)
+    folder = Path(copies.enter_context(tempfile.TemporaryDirectory(prefix="assay-tour-")))
+    site = lay_out_boot_site(declared, folder, scenario.new_machines)
+    return _play(Workspace(site.root, "lab"), load_fleet(site.root), scenario, site)
 
 
 def _play(workspace: Workspace, declared: Fleet, scenario: LabScenario, site: BootSite | None = None) -> bool:

@@ -78,7 +78,7 @@ def _erase(drive: State, method: str, now: datetime) -> None:
     is_format = method in FORMAT_METHODS.values()
     if status == IN_PROGRESS or (is_format and status == FAILED):
         _refuse_nvme(f"Sanitize {STATUS_WORDS[status]}: the command is not allowed")
-    with _change_state() as state:
+    with _change_state(is_in_files=False) as state:
         changed = _find_drive(state, drive["name"])
         if is_format:
             changed.setdefault("formats", []).append({"method": method, "at": now.isoformat()})
@@ -108,7 +108,7 @@ def run_mstconfig(words: list[str]) -> None:
         rows = [f"        {name:<44}{_find_setting(settings, name)['next_boot']}" for name in request[1:] or settings]
         print_lines(["Configurations:                                          Next Boot", *rows])
     elif option == "-d" and request[:2] == ["-y", "set"]:
-        with _change_state() as state:
+        with _change_state(is_in_files=True) as state:
             settings = _find_adapter_settings(state, address)
             for name, _, value in (word.partition("=") for word in request[2:]):
                 _find_setting(settings, name)["next_boot"] = print_firmware_value(name, value)
@@ -136,12 +136,12 @@ def _refuse_mstconfig(reason: str) -> NoReturn:
     sys.exit(MSTCONFIG_REFUSED)
 
 
-def _change_state() -> AbstractContextManager[dict[str, Any]]:
+def _change_state(*, is_in_files: bool) -> AbstractContextManager[dict[str, Any]]:
     """Return the context in which the state of the node may be edited."""
     from assay.lab.world import LabWorld
 
     folder = Path(os.environ["ASSAY_LAB_STATE"]).parent
-    return LabWorld(folder.parents[1]).change(folder.name)
+    return LabWorld(folder.parents[1]).change(folder.name, is_in_files=is_in_files)
 
 
 TOOLS = {"nvme": run_nvme, "mstconfig": run_mstconfig}
