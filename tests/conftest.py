@@ -128,7 +128,7 @@ class _FolderSchedule:
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Let go of ledgers that were not closed: `ulimit -n` is 1,024 in many places."""
-    if (nextitem is None or nextitem.path != item.path) and len(os.listdir("/dev/fd")) > MOST_FILES:
+    if (nextitem is None or nextitem.path != item.path) and len(list(Path("/dev/fd").iterdir())) > MOST_FILES:
         gc.collect()
 
 
