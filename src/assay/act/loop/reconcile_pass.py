@@ -165,8 +165,10 @@ def _note_wrong_clock(fleet_state: FleetSnapshotCache) -> Iterator[None]:
 
 def prepare_judgement(fleet_state: FleetSnapshotCache, names: Sequence[str]) -> None:
     """Let pytest be imported while fabrics and nodes are read, if a check of these nodes is due."""
-    if group_by_due_phases(fleet_state.build_snapshot(), fleet_state.node_states(), names):
-        keep_pytest_ready(fleet_state.context.fleet.root)
+    keep_pytest_ready(
+        fleet_state.context.fleet.root,
+        lambda: group_by_due_phases(fleet_state.build_snapshot(), fleet_state.node_states(), names),
+    )
 
 
 @records_pass("observe")

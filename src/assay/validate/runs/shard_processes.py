@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,9 +162,9 @@ class ForkedPytest:
 ShardProcess = subprocess.Popen[bytes] | ForkedPytest
 
 
-def keep_pytest_ready(folder: Path) -> None:
+def keep_pytest_ready(folder: Path, is_needed: Callable[[], object]) -> None:
     """Start the forker, if this process has none yet: it imports pytest now. It ends when this process ends."""
-    if sys.platform == "linux" and os.getpid() not in _FORKERS:
+    if sys.platform == "linux" and os.getpid() not in _FORKERS and is_needed():
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             _FORKERS[os.getpid()] = _popen(FORKER, folder, {}, stdin=theirs, stdout=subprocess.DEVNULL), ours
