@@ -43,6 +43,8 @@ PROBE_AREAS = (
     "kernel_log",
 )
 """The first branches of the channel `probe`, in the order in which the probe prints them."""
+MAX_REPORT_BYTES = 16 * 2**20
+"""Of a report that a vendor asks for, unpacked: so much the probe reads of one, and so much is kept."""
 READ_SYSCTLS = (
     "fs.file-max",
     "fs.inotify.max_user_instances",

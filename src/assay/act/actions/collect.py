@@ -25,7 +25,7 @@ from assay.adapters.bmc.quirks import BmcQuirkSet
 from assay.declare.secret_detection import SECRET_SHAPES
 from assay.model.decision import PERSON_RULE, ROLLOUT_RULE, find_rule_name
 from assay.model.errors import AssayError
-from assay.model.reading import ReadingTree, failed, parse_reading
+from assay.model.reading import MAX_REPORT_BYTES, ReadingTree, failed, parse_reading
 from assay.model.text.lists import format_list
 from assay.model.text.safe_text import MIN_SECRET_LENGTH, REDACTION, redact
 from assay.observe.evidence_collector import read_bmc_channel
@@ -37,7 +37,6 @@ undone_by = ""
 """One file more does no harm."""
 SCHEMA = 1
 MAX_ARCHIVE_BYTES = 32 * 2**20
-MAX_REPORT_BYTES = 16 * 2**20
 READINGS_S, BMC_S = 30.0, 15.0
 LIVE_AREAS = "host,gpu,hca,nic,nvme,aer,pci,memory,kernel_log"
 MANIFEST = "manifest.json"

@@ -19,10 +19,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from assay.model.reading import ReadingTree, absent, failed, value
+from assay.model.reading import MAX_REPORT_BYTES, ReadingTree, absent, failed, value
 from assay.node.probe.node_access import TimedQuestion
 
-MAX_REPORT_BYTES = 16 * 2**20
 MAX_PACKED_BYTES = 2**20 * 3 // 2
 """Of a report in gzip. Four of them, in base64, are within what the probe answers of an area."""
 KILL_S = 5.0
