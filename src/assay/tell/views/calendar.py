@@ -6,6 +6,7 @@ Rollouts and swaps are told as operations, so that customers find all work on th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from assay.decide.rollouts.decide_rollouts import find_begin
 from assay.decide.rollouts.rollout_history import Rollout
@@ -20,6 +21,8 @@ SWAPS_SHOWN = 20
 LINE_BYTES = 73
 """A line has at most 75 bytes; what is folded begins with a space."""
 STATUSES = {"planned": "CONFIRMED", "cancelled": "CANCELLED"}
+_make_own_work = partial(OperationRecord, key="", who="assay", role="")
+"""What assay does without an order of anybody."""
 
 
 def describe_rollout(fleet: Fleet, rollout: Rollout, expected_end: str) -> OperationRecord:
@@ -39,12 +42,9 @@ def describe_rollout(fleet: Fleet, rollout: Rollout, expected_end: str) -> Opera
     states, kinds = {each.state for each in nodes}, sorted({member.to for member in rollout.members.values()})
     doing = [fleet.policy.states[to].for_customers.doing for to in kinds if to in fleet.policy.states]
     changed = max([rollout.started_at, ended, *(each.at for each in nodes)])
-    return OperationRecord(
+    return _make_own_work(
         id=rollout.id,
         operation="rollout",
-        key="",
-        who="assay",
-        role="",
         reason=" ".join(doing) or "the configuration of the nodes changes",
         state=next((state for state in ("planned", "running", "cancelled") if state in states), "succeeded"),
         created_at=rollout.started_at,
@@ -76,12 +76,9 @@ def describe_swap(entry: LedgerEntry) -> OperationRecord:
     """Return the swap that an entry `node.replaced` tells as an operation on both nodes."""
     swap = NodeReplacedEntry.read(entry)
     text = f"{swap.by} took the place of {entry.node}"
-    return OperationRecord(
+    return _make_own_work(
         id=entry.id,
         operation="replace",
-        key="",
-        who="assay",
-        role="",
         reason=text,
         state="succeeded",
         created_at=entry.at,
