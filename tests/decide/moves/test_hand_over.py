@@ -142,27 +142,26 @@ def test_a_proof_that_fails_keeps_it_closed_on_its_long_way_back(site):
     assert (state(site), site.story("n1").customer) == ("production", "b")
 
 
-def test_evidence_of_the_former_stay_proves_nothing(site):
-    leave(site)
-    site.judge("n1", "hand-over")
+def prove_all_but_the_hand_over(site):
     order(site)
     site.settle("n1")
     for phase in ("test", "production"):
         site.judge("n1", phase)
     site.step()
     assert state(site) == "hand-over"
+
+
+def test_evidence_of_the_former_stay_proves_nothing(site):
+    leave(site)
+    site.judge("n1", "hand-over")
+    prove_all_but_the_hand_over(site)
     assert "older than the last repair" in describe_missing_proofs(site.situation(), site.view("n1"))[0]
 
 
 def test_a_check_that_is_not_due_on_the_node_is_no_proof(site):
     del site.checks["hand-over"]
     leave(site)
-    order(site)
-    site.settle("n1")
-    for phase in ("test", "production"):
-        site.judge("n1", phase)
-    site.step()
-    assert state(site) == "hand-over"
+    prove_all_but_the_hand_over(site)
     assert describe_missing_proofs(site.situation(), site.view("n1")) == ["tpm-owner: test_tpm is not due on this node"]
 
 
