@@ -164,7 +164,7 @@ def write_pytest_shard(folder: Path, *arguments: str) -> RunShard:
 @pytest.fixture
 def forker(tmp_path):
     """The process that has imported what shards need; it ends with the test."""
-    keep_pytest_ready(tmp_path)
+    keep_pytest_ready(tmp_path, lambda: True)
     process, orders = shard_processes._FORKERS[os.getpid()]
     yield process
     shard_processes._FORKERS.pop(os.getpid(), None)
@@ -178,7 +178,7 @@ def start(judging: RunShard) -> shard_processes.ShardProcess:
 
 def test_each_shard_is_a_process_of_its_own_that_is_forked_and_keeps_nothing(tmp_path, forker, monkeypatch):
     judging = write_pytest_shard(tmp_path)
-    keep_pytest_ready(tmp_path)
+    keep_pytest_ready(tmp_path, lambda: True)
     pids = []
     for value in ("first", ""):
         (monkeypatch.setenv if value else monkeypatch.delenv)("OF_ONE_JUDGEMENT", *filter(None, [value]))
@@ -238,7 +238,7 @@ RUN_OF_ITS_OWN = """
 import os, pathlib, signal, sys
 from tests.validate.runs import test_shards
 folder = pathlib.Path(sys.argv[1])
-test_shards.keep_pytest_ready(folder)
+test_shards.keep_pytest_ready(folder, lambda: True)
 (folder / "pid").write_text(str(test_shards.start_hanging(folder).pid))
 os.kill(os.getpid(), signal.SIGKILL)
 """
