@@ -17,7 +17,7 @@ help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(READY) $(NODE_READY) system ## let a new machine boot itself, then take the example fleet once round the loop, in a virtual data hall
-	@$(BIN)/assay lab tour scenarios/first-start.yaml scenarios/the-loop.yaml
+	@$(BIN)/assay lab tour scenarios/first-start.yaml scenarios/unanswered.yaml scenarios/the-loop.yaml
 
 test: $(READY) $(NODE_READY) system ## all tests that finish in minutes; four at once, since they wait a third of their time
 	@$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from assay.cli.verbs.lab import play_scenario
 from assay.cli.workspace import Workspace
-from assay.declare.loader import load_fleet
+from assay.lab.scenario import load_scenario
 from tests.support.places import ROOT
 
 
 @pytest.mark.slow(minutes=2)
 def test_a_new_machine_becomes_a_node(capfd: pytest.CaptureFixture[str]) -> None:
-    with ExitStack() as copies:
-        file = ROOT / "scenarios" / "first-start.yaml"
-        as_expected = play_scenario(Workspace(ROOT), load_fleet(ROOT), file, copies)
+    as_expected = play_scenario(Workspace(ROOT), load_scenario(ROOT / "scenarios" / "first-start.yaml"))
     told = capfd.readouterr().out
     assert as_expected, told
     this_machine = told.partition("\n2. ")[0]

@@ -1,4 +1,4 @@
-"""Copies a fleet repository to a place where its machines boot from a server on this machine."""
+"""Copies a fleet repository, and lets the machines of the copy boot from a server on this machine."""
 
 from __future__ import annotations
 
@@ -46,11 +46,16 @@ class BootSite:
                 state["boot_server"] = self.server
 
 
-def lay_out_boot_site(source: Fleet, folder: Path, new: list[str]) -> BootSite:
-    """Copy a fleet's files. Its `new` nodes are machines that nobody has started yet; the image is made up here."""
+def copy_fleet(source: Fleet, folder: Path) -> Path:
+    """Copy a fleet's files to `folder`, and return it."""
     for name in FOLDERS:
         shutil.copytree(source.root / name, folder / name)
     shutil.copy(source.root / "ansible.cfg", folder)
+    return folder
+
+
+def lay_out_boot_site(source: Fleet, folder: Path, new: list[str]) -> BootSite:
+    """Let the `new` nodes of a fleet's copy be machines that nobody has started yet; their image is made up here."""
     site = BootSite(folder, _find_free_port())
     _declare_image(source, site, new)
     hosts: dict[str, dict[str, Any]] = {}

@@ -129,13 +129,13 @@ def _run_pass(
 ) -> PassReport:
     context = fleet_state.context
     at, start = context.now, context.ledger.head()
+    prepare_judgement(fleet_state, names)
     if find_busy_nodes(fleet_state, names):
         look_at_clocks(fleet_state)
     accept_commit(context)
     take_up_fleet(context)
     compare_cordons(fleet_state, names, assignment)
     run_outstanding_effects(fleet_state, names)
-    prepare_judgement(fleet_state, names)
     if scan_fabric:
         scan_fabrics(context, names)
     runs = observe_nodes(fleet_state, names)
@@ -164,7 +164,7 @@ def _note_wrong_clock(fleet_state: FleetSnapshotCache) -> Iterator[None]:
 
 
 def prepare_judgement(fleet_state: FleetSnapshotCache, names: Sequence[str]) -> None:
-    """Let pytest be imported while fabrics and nodes are read, if a check of these nodes is due."""
+    """Let pytest be imported while schedulers, fabrics and nodes are read, if a check of these nodes is due."""
     keep_pytest_ready(
         fleet_state.context.fleet.root,
         lambda: group_by_due_phases(fleet_state.build_snapshot(), fleet_state.node_states(), names),

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
@@ -21,7 +25,7 @@ from assay.cli.workspace import Workspace
 from assay.declare.home import CONTEXT_VARIABLE, Home, choose_context, find_home, find_lab_pid, require_repository
 from assay.declare.loader import load_fleet
 from assay.lab import process_control
-from assay.lab.boot_site import BootSite, lay_out_boot_site, run_boot_server
+from assay.lab.boot_site import BootSite, copy_fleet, lay_out_boot_site, run_boot_server
 from assay.lab.scenario import ExpectationResult, LabScenario, load_scenario
 from assay.lab.scenario_player import ScenarioPlayer, TourReporter
 from assay.lab.world import LabWorld
@@ -170,16 +174,20 @@ def tour(
 ) -> None:
     """Start a new lab, play a scenario on it with assay's own commands, and check the expected outcomes.
 
-    Of several scenarios, each has a lab of its own, and the first that ends otherwise than expected is the last.
+    Of several scenarios, each has a lab of its own. The last is played while the others are, which are played on copies
+    of the fleet.
 
     Exit codes: 0 everything ended as expected; 1 something did not; 2 the scenario could not be played.
     """
     require_extra("lab")
     workspace = Workspace(fleet.resolve(), "lab")
-    declared = load_fleet(workspace.root)
-    with contextlib.ExitStack() as copies:
-        as_expected = all(play_scenario(workspace, declared, scenario, copies) for scenario in scenarios)
-    raise typer.Exit(0 if as_expected else 1)
+    *others, last = scenarios
+    if not others:
+        raise typer.Exit(0 if play_scenario(workspace, load_scenario(last)) else 1)
+    with BackgroundTour(last, workspace.root) as tour_of_last:
+        as_expected = [play_scenario(workspace, load_scenario(file), on_copy=True) for file in others]
+        exit_code = tour_of_last.show()
+    raise typer.Exit(exit_code if all(as_expected) else 1)
 
 
 def _find_home(fleet: Path) -> Home:
@@ -218,6 +226,7 @@ def _print_line(text: str) -> None:
     print(text)  # noqa: T201 — the answer
 
 
+SHOW_INTERVAL_S = 0.1
 MAX_ANSWER_LINES = 24
 """Lines of a command's answer that the tour shows."""
 
@@ -261,24 +270,60 @@ class ConsoleTourReporter(TourReporter):
             )
 
 
-def play_scenario(workspace: Workspace, declared: Fleet, file: Path, copies: contextlib.ExitStack) -> bool:
+class BackgroundTour(contextlib.AbstractContextManager["BackgroundTour"]):
+    """A tour in a process of its own, whose output is kept until it is shown. It is interrupted at the block's end."""
+
+    def __init__(self, scenario: Path, root: Path) -> None:
+        command = [sys.executable, "-m", "assay", "lab", "tour", str(scenario), f"--fleet={root}"]
+        terminal = {"FORCE_COLOR": "1", "COLUMNS": str(Console().width)} if sys.stdout.isatty() else {}
+        self._output = tempfile.NamedTemporaryFile()  # noqa: SIM115 — __exit__ closes it
+        with Path(self._output.name).open("wb") as output:
+            self._process = subprocess.Popen(
+                command, stdout=output, stderr=output, env=os.environ | terminal, start_new_session=True
+            )
+
+    def show(self) -> int:
+        """Print the output until the process ends, and return its exit code."""
+        is_over = False
+        while not is_over:
+            is_over = self._process.poll() is not None
+            shutil.copyfileobj(self._output, sys.stdout.buffer)
+            sys.stdout.flush()
+            time.sleep(0 if is_over else SHOW_INTERVAL_S)
+        return self._process.returncode
+
+    def __exit__(self, *_: object) -> None:
+        """Interrupt it if it still runs: its lab goes down with it."""
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait()
+        self._output.close()
+
+
+def play_scenario(workspace: Workspace, scenario: LabScenario, *, on_copy: bool = False) -> bool:
     """Play a scenario on a new lab with a new ledger; return whether all expectations were met.
 
-    A scenario with new machines is played on a copy of the fleet, which goes away with `copies`: ext4 makes the many
-    files of the next lab slowly for a minute after it has deleted others.
+    A scenario with new machines is always played on a copy of the fleet, which goes away with its lab.
     """
-    scenario = load_scenario(file)
-    if not scenario.new_machines:
+    declared = load_fleet(workspace.root)
+    if not (on_copy or scenario.new_machines):
         choose_context(workspace.root, "lab")
         if deleted := process_control.delete_lab(workspace.home):
             print(f"deleted the former lab in {workspace.data_dir.name}: {', '.join(deleted)}")  # noqa: T201
         return _play(workspace, declared, scenario)
-    folder = Path(copies.enter_context(tempfile.TemporaryDirectory(prefix="assay-tour-")))
-    site = lay_out_boot_site(declared, folder, scenario.new_machines)
-    return _play(Workspace(site.root, "lab"), load_fleet(site.root), scenario, site)
+    with tempfile.TemporaryDirectory(prefix="assay-tour-") as folder:
+        root = copy_fleet(declared, Path(folder))
+        site = lay_out_boot_site(declared, root, scenario.new_machines) if scenario.new_machines else None
+        return _play(Workspace(root, "lab"), load_fleet(root), scenario, site, is_copy=True)
 
 
-def _play(workspace: Workspace, declared: Fleet, scenario: LabScenario, site: BootSite | None = None) -> bool:
+def _play(
+    workspace: Workspace,
+    declared: Fleet,
+    scenario: LabScenario,
+    site: BootSite | None = None,
+    *,
+    is_copy: bool = False,
+) -> bool:
     console, start = Console(highlight=False), time.monotonic()
     console.print(f"[bold]{scenario.description}[/]")
     commands = WarmCommands(os.environ | workspace.home.environment)
@@ -297,7 +342,7 @@ def _play(workspace: Workspace, declared: Fleet, scenario: LabScenario, site: Bo
     finally:
         reporter.status.stop()
         process_control.stop_lab(world)
-    if not site:
+    if not is_copy:
         _print_fleet(commands, workspace.root)
     _print_end(console, player, time.monotonic() - start)
     return as_expected
