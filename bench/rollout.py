@@ -43,7 +43,7 @@ PATIENCE_S = 1200.0
 """How long a node may take on a machine that others keep busy: CPU time is what counts."""
 LONG_HOURS = 1000
 """Longer than the rollout takes: so only nodes with news are observed. Lab time runs sixty times as fast as ours."""
-CONTROLLER_S, TIMES_FLOOR, ENTRIES, PEAK_MB = 6.0, 15.0, 30.0, 400.0
+CONTROLLER_S, TIMES_FLOOR, ENTRIES, PEAK_MB = 4.0, 5.0, 30.0, 400.0
 """Half more than on a busy machine, where polls go on while effects wait. A node has four moves with four effects, of
 three entries each. Beside its playbook, it is probed after each move and judged by about 200 checks, under load too.
 """
