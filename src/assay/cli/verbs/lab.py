@@ -174,8 +174,8 @@ def tour(
 ) -> None:
     """Start a new lab, play a scenario on it with assay's own commands, and check the expected outcomes.
 
-    Of several scenarios, each has a lab of its own. The last is played while the others are, which are played on copies
-    of the fleet.
+    Of several scenarios, each has a lab of its own: the last that of the fleet, and the others, one after the other at
+    the same time, those of copies of the fleet.
 
     Exit codes: 0 everything ended as expected; 1 something did not; 2 the scenario could not be played.
     """
