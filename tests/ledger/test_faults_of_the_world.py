@@ -51,7 +51,7 @@ for number in range(50):
 assert len(said) > 4, "it never became full"
 assert all("the disk that holds the ledger is full" in one for one in said), said
 assert [one.id for one in ledger.entries()] == acknowledged, "reading goes on, and nothing acknowledged is lost"
-assert [one.id for one in ledger.runs()] == runs
+assert [one.id for one in ledger.iter_runs()] == runs
 assert ledger.verify() == []
 (disk / "ballast").unlink()
 append("after", 20)

@@ -86,8 +86,7 @@ def test_outcomes_come_back_with_their_run_and_their_numbers(ledger):
     assert (first.run, first.at, first.outcome.fault, first.outcome.phases) == (run, AT, "gpu.thermal", ("production",))
     assert second.outcome.measurements == ()
     assert first.id == f"{run}/suites/p.py::test_heat[a/n1]"
-    assert [one.id for one in ledger.runs()] == [run]
-    assert ledger.runs()[0].nodes == ("n1",)
+    assert [(one.id, one.nodes) for one in ledger.iter_runs()] == [(run, ("n1",))]
 
 
 def test_a_run_is_recorded_once(ledger):

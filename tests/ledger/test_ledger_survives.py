@@ -66,7 +66,7 @@ def test_a_writer_killed_at_any_moment_loses_nothing_acknowledged_and_breaks_not
         ledger = Ledger.open(place)
         mine = [entry.id for entry in ledger.entries() if entry.id.startswith(f"w{turn}-")]
         assert len(mine) in (2 * len(acknowledged), 2 * len(acknowledged) + 2), "an append is whole or not there"
-        runs = [run.id for run in ledger.runs() if run.id.startswith(f"w{turn}-")]
+        runs = [run.id for run in ledger.iter_runs() if run.id.startswith(f"w{turn}-")]
         assert len(runs) in (len(acknowledged), len(acknowledged) + 1)
         assert all(len(ledger.outcomes(run)) == 3 for run in runs[-2:]), "a run is whole or not there"
         ledger.close()

@@ -61,7 +61,7 @@ def test_old_outcomes_go_and_what_decisions_rest_on_stays(ledger):
     assert ledger.prune_outcomes(before, "ann", NOW) == 29
     assert [len(ledger.outcomes(f"run-{day:02}")) for day in (0, 1, 9, 10, 19)] == [0, 1, 0, 3, 3]
     assert ledger.latest() == latest
-    assert len(ledger.runs()) == 20
+    assert len([*ledger.iter_runs()]) == 20
     assert ledger.verify() == []
     (entry,) = ledger.entries(kinds=["outcomes.pruned"])
     assert (entry.body["deleted"], entry.body["through"], entry.body["who"]) == (29, 10, "ann")

@@ -106,7 +106,7 @@ def _repair(paper: Paper, node: str) -> None:
 
 
 def _record_run(ledger: Ledger, fleet: Fleet, number: int, temperature: float) -> None:
-    at = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=len(TEMPERATURES) - number)
+    at = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=len(TEMPERATURES) - number - 0.5)
     outcomes = [
         _make_outcome(fleet, node, gpu, at, temperature if node == "n0004" and gpu == 0 else 55.0 + gpu)
         for node in IN_SERVICE

@@ -233,15 +233,12 @@ class Ledger:
             chain.save()
             return True
 
-    def iter_runs(self) -> Iterator[SuiteRun]:
-        """Yield every run, oldest first."""
+    def iter_runs(self, after: int = 0, since: str = "") -> Iterator[SuiteRun]:
+        """Yield every run, oldest first: those recorded since `outcomes_head` was `after`, and begun since a time."""
+        runs = tables.runs.c
+        query = select(tables.runs).where(runs.seq > after, runs.at >= since).order_by(runs.seq)
         with open_reader(self._engine) as connection:
-            query = select(tables.runs).order_by(tables.runs.c.seq)
             yield from map(tables.run_from_row, connection.execute(query).mappings())
-
-    def runs(self) -> list[SuiteRun]:
-        """Return every run, oldest first."""
-        return [*self.iter_runs()]
 
     def outcomes(
         self, run: str | None = None, node: str | None = None, checks: Collection[str] = (), since: str = ""

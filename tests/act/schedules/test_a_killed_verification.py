@@ -71,5 +71,5 @@ def test_a_verification_whose_controller_was_killed_is_taken_up_by_one_of_those_
     [ran] = desk.ledger.entries(kinds=[SLOT_RAN])
     assert (ran.body["ended"], ran.body["attempt"], ran.body["passed"]) == ("done", 2, {"": [NODE]})
     assert [entry.body["attempt"] for entry in desk.ledger.entries(kinds=[SLOT_BEGUN])] == [1, 2]
-    assert [run.phases for run in desk.ledger.runs()] == [("test",), ("idle",)], "judged once, and what it covered"
+    assert [run.phases for run in desk.ledger.iter_runs()] == [("test",), ("idle",)], "judged once, and what it covered"
     assert desk.ledger.ages([NODE, OTHER])[NODE]["suites/test/test_gpu.py::test_gpu_burn"].subjects == 8

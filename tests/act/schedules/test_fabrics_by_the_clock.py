@@ -29,6 +29,6 @@ def test_a_scan_and_a_week_are_carried_out_and_kept(room: Room, tmp_path: Path):
     assert scan.body["reason"].startswith("fabric compute: match (416 of 416 cables")
     assert (week.body["ended"], (tmp_path / "reports/weekly/compute.txt").exists()) == ("done", True)
     assert week.body["reason"].endswith("its report is reports/weekly/compute.txt")
-    [run] = ledger.runs()
+    [run] = ledger.iter_runs()
     assert (run.id, run.phases) == (week.body["run"], ("weekly",))
     assert {one.outcome.verdict for one in ledger.outcomes(run.id)} <= {"pass", "skip"}

@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from assay.act.ingest.silent_nodes import read_reading_times
 from assay.cli.workspace import Workspace
 from assay.decide.faults.telemetry_silence import list_unread
 from assay.decide.rollouts.rollout_history import RolloutHistory
 from assay.declare.loader import load_fleet
+from assay.model.timestamps import NEVER
 from assay.observe.last_seen import CONTACTS_FILE, LastSeen
 from assay.tell.customer.view import build_customer_view
 from assay.tell.pages.fleet_pages import render_fleet_page, render_pool_page
@@ -91,7 +93,8 @@ def test_every_surface_gives_the_same_count(ann):
         assert any(said in line and (f"{serving} production" in line) == bool(serving) for line in counts)
         told = [node for node in ann.reads("status")["nodes"] if node["state"] == "production"]
         assert [node["unread_since"] is None for node in told].count(True) == serving
-        view = build_fleet_view(workspace.fleet, list_cells(workspace.fleet, states, unread))
+        read = read_reading_times(workspace.data_dir, states)
+        view = build_fleet_view(workspace.fleet, list_cells(workspace.fleet, states, unread, read=read))
         assert view.service == ServiceCount(serving, not_known)
         records, request = PagedWorkspace(ann.root), PageRequest("/", {"name": "h100-a"}, {}, 0, datetime.now(UTC))
         for page in (render_fleet_page, render_pool_page):
@@ -100,8 +103,9 @@ def test_every_surface_gives_the_same_count(ann):
         assert (customers.serving, customers.doubt) == (serving, said)
         pool, *_ = summarize_pools(VisibleFleet(workspace, lambda state: True, for_customer=False).list_nodes())
         assert (pool.in_service, pool.not_known) == (serving, not_known)
+        now = datetime.now(UTC)
         weeks = build_fleet_week(
-            workspace.fleet, {state.node: state for state in states}, [], datetime.now(UTC), unread
+            workspace.fleet, {state.node: state for state in states}, [], now, {node: [(NEVER, now)] for node in unread}
         ).pools
         week = next(each for each in weeks if each.name == "h100-a")
         assert (week.serving, week.unread) == (serving, not_known)
@@ -111,6 +115,8 @@ def test_every_surface_gives_the_same_count(ann):
             nodes[value] += float(count)
         assert nodes == {"true": serving, "unknown": not_known, "false": 2}
         assert f'assay_nodes_unread{{pool="h100-a"}} {not_known}.0' in metrics
+        assert f'assay_service_gpus{{pool="h100-a",standing="healthy"}} {view.gpus[1]}.0' in metrics
+        assert view.gpus == (16, serving * 8)
 
 
 def test_a_fleet_without_any_reading_is_not_known_and_no_file_is_made(ann):

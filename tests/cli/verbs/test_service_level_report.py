@@ -5,16 +5,28 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from assay.act.ingest.silent_nodes import read_unknown_times
+from assay.adapters.scheduler import StatusReadings
+from assay.cli.workspace import Workspace
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import SuiteRun
+from assay.tell.pages.fleet_pages import render_customer_page
+from assay.tell.pages.page_frame import PageRequest
+from assay.tell.report.fleet_week import build_fleet_week
+from assay.tell.server.visitor_rights import Visitor
+from assay.tell.views.hosts import HostReader
 from tests.support.forked_assay import assay, run_assay
+from tests.support.noted_readings import note_readings
 from tests.support.serving_fleet import change_yaml, make_serving_fleet
 
 BEGIN = datetime(2025, 3, 1, tzinfo=UTC)
@@ -103,6 +115,43 @@ def test_a_month_without_a_record_is_not_known_and_one_before_the_level_has_no_r
         assert assay(home, "report", "--month", month) == f"no pool had a service level in {month}\n"
         assert json.loads(assay(home, "report", "--month", month, "--format", "json")) == []
         assert len(assay(home, "report", "--month", month, "--format", "csv").splitlines()) == 1, "the names"
+
+
+class EndOfMonth(Workspace):
+    """The records as of the end of the month."""
+
+    clock = SimpleNamespace(now=lambda: at(31) - timedelta(seconds=1))
+
+
+def test_pages_capacity_and_weeks_count_the_same_hours_as_the_report(home: Path) -> None:
+    records, acme = EndOfMonth(home), Visitor("acme", "customer", frozenset({"a"}))
+    request, unread = PageRequest("/customer", {}, {}, 0, at(31), acme), Visitor("b", "customer", frozenset({"free"}))
+    dark = render_customer_page(records, replace(request, visitor=unread))
+    assert "No availability is known" in dark, "no node was ever read"
+    note_readings(home, at(31))
+    states = {state.node: state for state in records.read_node_states()}
+    reader = HostReader(records, states, lambda names: StatusReadings(frozenset(names), {}, {}))
+    [pool] = reader.list_groups("pool", "a")
+    assert (pool.reliability.unknown_hours, pool.reliability.down_hours) == (192, 48)
+    page = render_customer_page(records, request)
+    # 1248 h of 1296 h: a controller that stands still watches nobody, so these hours are no time in service
+    assert "96.29 % available since 2025-03-01 00:00 UTC, over 2 nodes" in page
+    assert "In 192.0 node-hours nobody knew how a node was: these count in neither." in page
+    times = read_unknown_times(records.fleet, records.ledger, states.values(), BEGIN, at(31), {})
+    # n1 is out for a day of the week before the 12th, of which nobody knows the last day
+    week = build_fleet_week(records.fleet, states, [], at(11), times)
+    assert week.pools[0].shares[0] == pytest.approx(1 - 24 / (2 * 6 * 24), abs=1e-4)
+
+
+def test_a_process_reads_the_runs_that_came_since_it_looked(home: Path) -> None:
+    records = EndOfMonth(home)
+    states, last, later = records.read_node_states(), at(31 + 1 / 24), at(40)
+    look = partial(read_unknown_times, records.fleet, records.ledger, states, at(20), later, {})
+    assert look()["n1"][-1] == (last, later)
+    records.ledger.record(SuiteRun("late", at(35).isoformat(), ("production",), ("n1",)), [])
+    assert (look()["n1"][-2:], look()["n2"][-1]) == ([(last, at(35)), (at(35), later)], (last, later))
+    everything = read_unknown_times(records.fleet, records.ledger, states, at(0), later, {})
+    assert (at(10), at(14)) in everything["n1"], "an earlier time is read when somebody asks for it"
 
 
 def test_what_is_no_month_is_refused(home: Path) -> None:

@@ -48,7 +48,14 @@ def fill(place: Path | str) -> Path | str:
 
 def read_all(place: Path | str) -> Any:
     ledger = Ledger.open_for_reading(place)
-    told = ledger.entries(), ledger.runs(), ledger.outcomes(), ledger.latest(), ledger.chain_ends(), ledger.verify()
+    told = (
+        ledger.entries(),
+        [*ledger.iter_runs()],
+        ledger.outcomes(),
+        ledger.latest(),
+        ledger.chain_ends(),
+        ledger.verify(),
+    )
     ledger.close()
     return told
 

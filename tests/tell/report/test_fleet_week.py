@@ -13,6 +13,7 @@ from assay.declare.loader import load_fleet
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.specs.serving import AccessRules
 from assay.model.ticket import Ticket, TicketEvent, TicketRecord
+from assay.model.timestamps import parse_time
 from assay.tell.report.fleet_week import MAX_ROWS, FleetWeek, LossCause, build_fleet_week
 from assay.tell.report.overview_phrases import change
 from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
@@ -31,7 +32,8 @@ def week(paper: Paper) -> Callable[..., FleetWeek]:  # noqa: F811
 
     def build(*tickets: TicketRecord, **unread: str) -> FleetWeek:
         declared = replace(fleet, nodes=paper.nodes, policies=policies)
-        return build_fleet_week(declared, paper.stories(), tickets, paper.now, unread)
+        unknown = {node: [(parse_time(since), paper.now)] for node, since in unread.items()}
+        return build_fleet_week(declared, paper.stories(), tickets, paper.now, unknown)
 
     return build
 

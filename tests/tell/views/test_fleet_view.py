@@ -61,8 +61,11 @@ def test_gpus_in_service_are_counted_and_those_of_nodes_that_are_well(paper: Pap
     paper.fault("n1", "gpu.nvlink.down", "gpu2")
     paper.add("broken", "triage")
     fleet = fleet_of(paper, tmp_path)
-    cells = list_cells(fleet, paper.stories().values(), {"n2": ""})
+    states, read = paper.stories().values(), set(paper.stories())
+    cells = list_cells(fleet, states, {"n2": ""}, read=read)
     assert build_fleet_view(fleet, cells).gpus == (8 * 8, 6 * 8)
+    new = list_cells(fleet, states, {"n2": ""}, read=read - {"n3"})
+    assert build_fleet_view(fleet, new).gpus == (8 * 8, 5 * 8), "of a node that was never read nobody knows"
     assert build_fleet_view(fleet, cells, FleetFilter(pool="b")).gpus == (4 * 8, 4 * 8)
 
 

@@ -11,7 +11,7 @@ from assay.decide.state.node_state import NodeState, TransitionRecord
 from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketPlace
-from assay.model.timestamps import format_time
+from assay.model.timestamps import NEVER
 from assay.tell.customer.view import find_service_change, measure_availability
 from assay.tell.views.fleet import draw_rack, draw_ticket_racks, find_racks, list_cells
 from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
@@ -92,13 +92,14 @@ def test_time_in_which_nobody_knows_a_node_counts_in_neither(paper: Paper) -> No
         paper.add(name)
     began = paper.now
     paper.later(hours=2)
-    unread = {"n1": format_time(paper.now), "n2": ""}
+    since = paper.now
     paper.later(hours=6)
+    unknown = {"n1": [(since, paper.now)], "n2": [(NEVER, paper.now)]}
     stories = [paper.story(name) for name in ("n1", "n2", "n3")]
-    found = measure_availability(stories, SERVING, began, paper.now, unread)
+    found = measure_availability(stories, SERVING, began, paper.now, unknown)
     assert found is not None
-    assert (found.share, found.nodes) == (1.0, 2)
-    alone = measure_availability(stories[1:2], SERVING, began, paper.now, unread)
+    assert (found.share, found.nodes, found.unknown_hours) == (1.0, 2, 6 + 8)
+    alone = measure_availability(stories[1:2], SERVING, began, paper.now, unknown)
     assert alone is None, "of a node that was never read nothing is known"
 
 

@@ -57,7 +57,8 @@ def node(
 
 
 def measure(fleet: Fleet, *states: NodeState, end: datetime = END, **unread: str) -> Reliability:
-    return sum_reliability(BEGIN, [measure_node(fleet, each, BEGIN, end, unread.get(each.node)) for each in states])
+    unknown = {each.node: [(parse_time(unread[each.node]), end)] if each.node in unread else [] for each in states}
+    return sum_reliability(BEGIN, [measure_node(fleet, each, BEGIN, end, unknown[each.node]) for each in states])
 
 
 def test_failures_and_repairs_are_counted_with_the_time_in_each_stage(fleet: Fleet) -> None:
@@ -122,5 +123,5 @@ def test_first_passes_count_the_first_try_on_each_way_into_service(fleet: Fleet)
         FirstPass("netboot", 1, 1, 1.0),
         FirstPass("reboot", 2, 1, 0.5),
     )
-    later = sum_reliability(END, [measure_node(fleet, good, END, END + timedelta(hours=1), None)])
+    later = sum_reliability(END, [measure_node(fleet, good, END, END + timedelta(hours=1), ())])
     assert later.first_passes[0] == FirstPass("zap", 0, 0, None), "no try is no share"

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.service_absences import Times, list_unjudged
+from assay.decide.state.service_absences import JudgedTimes, Times
 from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.outcome import SuiteRun
@@ -95,8 +95,10 @@ def test_before_the_first_node_was_enrolled_nothing_is_known() -> None:
 
 def judge(*runs: tuple[float, str], of: NodeState, now: datetime = END) -> dict[str, Times]:
     """Return when a node was not judged; each run has its hour and its nodes."""
-    made = (SuiteRun(f"run-{hour}", at(hour), nodes=tuple(names.split())) for hour, names in runs)
-    return list_unjudged(made, [of], timedelta(hours=1), now)
+    judged = JudgedTimes(BEGIN - timedelta(hours=1), timedelta(hours=1))
+    for hour, names in runs:
+        judged.add(SuiteRun(f"run-{hour}", at(hour), nodes=tuple(names.split())), ["n1", "n2"])
+    return {of.node: judged.list_gaps(of, now)}
 
 
 def test_while_no_controller_judged_a_node_nothing_of_it_is_known() -> None:

@@ -257,7 +257,7 @@ def test_a_shard_that_is_killed_keeps_what_it_had_and_the_rest_is_lost_until_it_
     assert (again.complete, again.missing, again.counts.total()) == (True, 0, EVERY)
     assert again.counts == {"pass": EVERY - 8, "fail": 8}
     assert (calls(home) - before).total() == lost
-    assert [len(ledger.outcomes(run.id)) for run in ledger.runs()] == [EVERY - lost, lost]
+    assert [len(ledger.outcomes(run.id)) for run in ledger.iter_runs()] == [EVERY - lost, lost]
     assert Counter(one.outcome.verdict for one in ledger.latest()) == again.counts
 
 
@@ -317,11 +317,11 @@ def test_a_run_that_the_ledger_cannot_take_is_kept_and_recorded_later_without_ju
     (run,) = list_runs(home / "reports")
     assert isinstance(done.exception, AssayError)
     assert f"then record the outcomes: assay validate --resume {run.parent.name}" in done.exception.fix
-    assert ledger.runs() == []
+    assert [*ledger.iter_runs()] == []
     before = calls(home)
     assert CliRunner().invoke(validate_app, ["--fleet", str(home), "--resume", run.parent.name]).exit_code == 1
     assert calls(home) == before
-    assert [one.id for one in ledger.runs()] == [run.parent.name]
+    assert [one.id for one in ledger.iter_runs()] == [run.parent.name]
     assert ledger.verify() == []
     ledger.close()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from assay.decide.faults.telemetry_silence import (
     SOURCE_LABELS,
@@ -18,13 +20,15 @@ from assay.decide.faults.telemetry_silence import (
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
+from assay.decide.state.service_absences import JudgedTimes, Times
+from assay.ledger.store import Ledger
 from assay.model.entries.faults import ObservationFailedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.reading import parse_reading
-from assay.model.timestamps import format_time
+from assay.model.timestamps import format_time, parse_time
 from assay.observe.last_seen import ALL_AGENTS, CONTACTS_FILE, Contact, LastSeen
 
 if TYPE_CHECKING:
@@ -40,6 +44,31 @@ def read_unread_nodes(fleet: Fleet, home: Path, states: Collection[NodeState], n
     """Return the nodes in service whose last reading is too old, and when it was, as `list_unread`."""
     answered = LastSeen(home / CONTACTS_FILE).last_answers([state.node for state in states])
     return list_unread(states, fleet.policies.values(), answered, now)
+
+
+_judged = WeakKeyDictionary[Ledger, tuple[JudgedTimes, int]]()
+_judged_lock = Lock()
+
+
+def read_unknown_times(
+    fleet: Fleet, ledger: Ledger, states: Iterable[NodeState], begin: datetime, now: datetime, unread: Mapping[str, str]
+) -> dict[str, Times]:
+    """Return when nobody knew how each node was since `begin`: no run judged it for longer than `silence` allows.
+
+    And since when it is `unread`, "" for ever. A process reads each run once.
+    """
+    longest = silence_deadline(fleet.policy.silence, "probe")
+    with _judged_lock:
+        judged, after = _judged.get(ledger, (JudgedTimes(now, longest), 0))
+        if judged.longest != longest or begin - longest < judged.since:
+            judged, after = JudgedTimes(begin - longest, longest), 0
+        head = ledger.outcomes_head()
+        for run in ledger.iter_runs(after, judged.since.isoformat()[:19]):
+            judged.add(run, fleet.nodes)
+        _judged[ledger] = judged, head
+        gaps = {state.node: judged.list_gaps(state, now) for state in states}
+    now_dark = {node: [(parse_time(since), now)] for node, since in unread.items()}
+    return {node: [*times, *now_dark.get(node, ())] for node, times in gaps.items()}
 
 
 def read_reading_times(home: Path, states: Collection[NodeState]) -> dict[str, str]:

@@ -188,7 +188,7 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
 
     @cached_property
     def _spec_commits(self) -> dict[str, str]:
-        return {run.id: run.spec_commit for run in self._ledger.runs()}
+        return {run: commit for _, run, _, commit, _ in self._ledger.run_marks()}
 
     @cached_property
     def _suspect_trays(self) -> dict[str, str]:

@@ -76,8 +76,7 @@ def report(
 def _print_service_levels(workspace: Workspace, month: str, form: TableFormat) -> None:
     from dataclasses import fields
 
-    from assay.decide.faults.telemetry_silence import silence_deadline
-    from assay.decide.state.service_absences import list_unjudged
+    from assay.act.ingest.silent_nodes import read_unknown_times
     from assay.model.timestamps import parse_time
     from assay.tell.views.pool_delivery import ServiceLevelRow, list_service_levels
 
@@ -85,11 +84,9 @@ def _print_service_levels(workspace: Workspace, month: str, form: TableFormat) -
         begin = parse_time(f"{month}-01")
     except ValueError:
         raise AssayError(f"{month!r} is not a month", fix="use --month 2026-11") from None
-    states, now = workspace.read_node_states(), workspace.clock.now()
-    fleet = workspace.fleet
-    longest = silence_deadline(fleet.policy.silence, "probe")
-    unjudged = list_unjudged(workspace.ledger_for_reading.iter_runs(), states, longest, now) if states else {}
-    rows = list(list_service_levels(fleet, states, begin, now, unjudged))
+    fleet, states, now = workspace.fleet, workspace.read_node_states(), workspace.clock.now()
+    unknown = read_unknown_times(fleet, workspace.ledger_for_reading, states, begin, now, {}) if states else {}
+    rows = list(list_service_levels(fleet, states, begin, now, unknown))
     if form == "csv":
         typer.echo("\n".join(format_csv([each.name for each in fields(ServiceLevelRow)], rows)))
         return

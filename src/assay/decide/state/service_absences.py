@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import chain, product
+from itertools import product
 from typing import Literal
 
 from assay.decide.state.node_state import NodeState, TransitionRecord
@@ -92,18 +92,32 @@ Times = Sequence[tuple[datetime, datetime]]
 """Times with begin and end, oldest first."""
 
 
-def list_unjudged(
-    runs: Iterable[SuiteRun], states: Collection[NodeState], longest: timedelta, now: datetime
-) -> dict[str, Times]:
-    """Return when each node was judged by no run for longer than that, as while a controller stands still."""
-    last = {state.node: parse_time(state.enrolled_at) for state in states}
-    gaps: dict[str, list[tuple[datetime, datetime]]] = {node: [] for node in last}
-    for at, nodes in chain(((parse_time(run.at), run.nodes) for run in runs), [(now, ())]):
-        for node in last.keys() & nodes if nodes else [*last]:
-            if at - last[node] > longest:
-                gaps[node].append((last[node], at))
-            last[node] = max(last[node], at)
-    return {**gaps}
+class JudgedTimes:
+    """When each node was judged by no run for longer than `longest`, as while a controller stands still.
+
+    Runs are added as they come, oldest first; none is needed that began before `since`, and none counts twice.
+    """
+
+    def __init__(self, since: datetime, longest: timedelta) -> None:
+        self.since, self.longest = since, longest
+        self._last: dict[str, datetime] = {}
+        self._gaps = defaultdict[str, list[tuple[datetime, datetime]]](list)
+
+    def add(self, run: SuiteRun, nodes: Iterable[str]) -> None:
+        """Add a run. `nodes` are those that there are: one that names none judged all."""
+        at, longest, last = parse_time(run.at), self.longest, self._last
+        for node in run.nodes or nodes:
+            before = last.get(node, self.since)
+            if at - before > longest:
+                self._gaps[node].append((before, at))
+            last[node] = max(before, at)
+
+    def list_gaps(self, state: NodeState, now: datetime) -> Times:
+        """Return these times of a node until now."""
+        enrolled = parse_time(state.enrolled_at)
+        gaps = [*self._gaps.get(state.node, ()), (self._last.get(state.node, self.since), now)]
+        later = [(max(began, enrolled), ended) for began, ended in gaps]
+        return [(began, ended) for began, ended in later if ended - began > self.longest]
 
 
 def list_service_spans(
@@ -111,14 +125,13 @@ def list_service_spans(
     in_service: Collection[str],
     begin: datetime,
     end: datetime,
-    unread_since: str | None = None,
-    unjudged: Times = (),
+    unknown: Times = (),
 ) -> Iterator[ServiceSpan]:
     """Yield the times of a node from `begin` to `end`, from when it first served.
 
-    `unread_since`: since when it is not known, "" for ever; None: it is known. `unjudged`: when it was not judged.
+    `unknown`: when nobody knew how it was, beside the silences that the ledger has.
     """
-    silences, has_served = sorted([*_list_silences(state, end, unread_since), *unjudged]), False
+    silences, has_served = sorted([*_list_silences(state, end), *unknown]), False
     for name, stay_began, ended in list_stays(state, end):
         has_served |= name in in_service
         began = max(stay_began, begin)
@@ -138,7 +151,7 @@ def list_service_spans(
             yield ServiceSpan("up", name, began, ended)
 
 
-def _list_silences(state: NodeState, end: datetime, unread_since: str | None) -> list[tuple[datetime, datetime]]:
+def _list_silences(state: NodeState, end: datetime) -> list[tuple[datetime, datetime]]:
     """Return when a node was not known: its probe was silent, or both its agent and its BMC."""
     silences = defaultdict[str, list[tuple[datetime, datetime]]](list)
     for fault in state.faults:
@@ -147,8 +160,7 @@ def _list_silences(state: NodeState, end: datetime, unread_since: str | None) ->
             silences[fault.subject.rpartition("/")[2]].append((parse_time(fault.first_seen), ended))
     pairs = product(silences["agent"], silences["bmc"])
     both = [(max(agent[0], bmc[0]), min(agent[1], bmc[1])) for agent, bmc in pairs]
-    now = [(parse_time(unread_since), end)] if unread_since is not None else []
-    return [*silences["probe"], *both, *now]
+    return [*silences["probe"], *both]
 
 
 def list_absences(node_state: NodeState, in_service: Collection[str]) -> list[ServiceAbsence]:

@@ -12,16 +12,18 @@ from datetime import datetime, timedelta
 from textwrap import shorten
 from types import MappingProxyType
 
+from assay.act.ingest.silent_nodes import read_unknown_times
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import (
     ServiceAbsence,
+    Times,
     list_absences,
     list_fleet_absences,
     list_service_spans,
 )
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
-from assay.model.timestamps import format_time
+from assay.model.timestamps import format_time, hours
 from assay.tell.customer.customer_explanation import (
     CustomerExplanation,
     explain_to_customer,
@@ -56,12 +58,13 @@ class CustomerNode:
 class Availability:
     """The share of time in which `nodes` nodes served since `since`, of the time since each first served.
 
-    Time in which nobody knows how a node is counts in neither.
+    `unknown_hours`: the node-hours in which nobody knew how a node was. They count in neither.
     """
 
     share: float
     since: datetime
     nodes: int
+    unknown_hours: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     ours = [state for state in states if state.node in seen and state.state not in final and name in ("", state.node)]
     known = {state.node: state for state in ours}
     unread, catalog = find_unread(source, ours), source.fleet.sound_fault_catalog
+    month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    unknown = read_unknown_times(fleet, source.ledger_for_reading, ours, month, now, unread)
     nodes = tuple(
         CustomerNode(
             state.node,
@@ -112,7 +117,6 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
         node for node in nodes if name or not node.in_service or node.is_leaving or node.is_unread or node.is_harmed
     ]
     absences = list_fleet_absences(fleet.policies.values(), states) if shown else []
-    month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     explained = (
         (node, explain_to_customer(read_customer_situation(source, absences, known[node.name])))
         for node in shown[:EXPLAINED]
@@ -120,7 +124,7 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     return CustomerView(
         nodes,
         describe_unread(unread.values(), now),
-        measure_availability(ours, serving, month, now, unread),
+        measure_availability(ours, serving, month, now, unknown),
         tuple(explained),
         len(shown[EXPLAINED:]),
     )
@@ -137,20 +141,22 @@ def measure_availability(
     serving: Collection[str],
     begin: datetime,
     end: datetime,
-    unread: Mapping[str, str] = MappingProxyType({}),
+    unknown: Mapping[str, Times] = MappingProxyType({}),
 ) -> Availability | None:
     """Return how available these nodes were from `begin` to `end`, each from when it first served; None: none did.
 
-    `unread`: the nodes that are not known now, and when each was last read ("" for never).
+    `unknown`: when nobody knew how a node was, as `read_unknown_times` returns it.
     """
     times, begins = defaultdict[str, timedelta](timedelta), []
     for state in states:
-        spans = list_service_spans(state, serving, begin, end, unread.get(state.node))
-        known = [span for span in spans if span.standing != "unknown"]
-        begins += [span.began_at for span in known[:1]]
-        for span in known:
+        spans = [*list_service_spans(state, serving, begin, end, unknown.get(state.node, ()))]
+        begins += [span.began_at for span in spans if span.standing != "unknown"][:1]
+        for span in spans:
             times[span.standing] += span.ended_at - span.began_at
-    return Availability(times["up"] / sum(times.values(), timedelta()), min(begins), len(begins)) if begins else None
+    if not begins:
+        return None
+    share = times["up"] / (times["up"] + times["down"])
+    return Availability(share, min(begins), len(begins), round(times["unknown"] / hours(1), 1))
 
 
 MAX_LINE = 360

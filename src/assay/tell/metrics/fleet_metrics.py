@@ -129,14 +129,13 @@ def list_service_series(source: MetricSource) -> Iterator[Series]:
     """Yield what pools have in service, and what is out, as `/capacity` of the API tells it."""
     fleet, customers, left = source.context.fleet, find_customers(source.context.fleet), list[tuple[str, str]]()
     nodes = Counter({(pool, standing): 0 for pool in source.pools for standing in ("delivered", "healthy", "reserved")})
-    gpus = nodes.copy()
+    gpus, read = nodes.copy(), {name for name, channel in source.answered if channel == "probe"}
     for name, state in source.states.items():
         pool = source.pool_names[name]
         if state.state not in source.service_states:
             left.append((pool, find_absence_reason(state, source.service_states)))
             continue
-        is_known = name not in source.unread and (name, "probe") in source.answered
-        is_healthy = judge_health(fleet, state, is_known=is_known) == "healthy"
+        is_healthy = judge_health(fleet, state, source.unread, read) == "healthy"
         is_reserved = pool in customers or bool(fleet.nodes[name].settings.customer)
         for standing, count in (("delivered", 1), ("healthy", is_healthy), ("reserved", is_reserved)):
             nodes[pool, standing] += count

@@ -10,6 +10,7 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from assay.act.ingest.silent_nodes import read_reading_times
 from assay.act.orders.orders import describe_wait, list_rollout_orders
 from assay.act.tickets.ticket_updates import FABRIC_SCAN
 from assay.decide.moves.held_answers import list_open_breakers
@@ -63,7 +64,8 @@ def _read_cells(records: LiveRecords, **chosen: Collection[str]) -> list[NodeOnM
     of = [(attrgetter(name), values) for name, values in chosen.items()]
     nodes = {node.name: node for node in records.fleet.nodes.values() if all(get(node) in values for get, values in of)}
     states = [state for state in records.read_node_states() if state.node in nodes]
-    return list_cells(records.fleet, states, find_unread(records, states), nodes.values())
+    unread, read = find_unread(records, states), read_reading_times(records.data_dir, states)
+    return list_cells(records.fleet, states, unread, nodes.values(), read)
 
 
 def render_fleet_page(records: LiveRecords, request: PageRequest) -> str:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from assay.decide.faults.incidents import list_incidents
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.service_absences import list_absences, list_stays
+from assay.decide.state.service_absences import Times, list_absences, list_stays
 from assay.model.faults.fault_record import SEVERITIES
 from assay.model.fleet import Fleet
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -85,9 +85,9 @@ def build_fleet_week(
     states: Mapping[str, NodeState],
     tickets: Collection[TicketRecord],
     until: datetime,
-    unread: Mapping[str, str] = MappingProxyType({}),
+    unknown: Mapping[str, Times] = MappingProxyType({}),
 ) -> FleetWeek:
-    """Return both weeks of the nodes of the inventory. `states`: of all nodes. `unread`: as in measure_availability."""
+    """Return both weeks of the nodes of the inventory. `states`: of all. `unknown`: as in measure_availability."""
     known = [states[name] for name in fleet.nodes if name in states]
     serving = fleet.states_in_service
     before = until - WEEK
@@ -104,11 +104,11 @@ def build_fleet_week(
             (name, (count, counts[1][name])) for name, count in (counts[0] | counts[1] - counts[0]).most_common()
         ),
         pools=tuple(
-            _measure(pool, [state for state in known if state.pool == pool], serving, until, unread)
+            _measure(pool, [state for state in known if state.pool == pool], serving, until, unknown)
             for pool in dict.fromkeys(node.pool for node in fleet.nodes.values())
         ),
         customers=tuple(
-            _measure(name, [state for state in known if state.pool in visitor.pools], serving, until, unread)
+            _measure(name, [state for state in known if state.pool in visitor.pools], serving, until, unknown)
             for policy in fleet.policies.values()
             for name, visitor in (policy.access.visitors.items() if policy.access else ())
             if visitor.role == "customer"
@@ -123,11 +123,12 @@ def build_fleet_week(
 
 
 def _measure(
-    name: str, states: Sequence[NodeState], serving: Collection[str], until: datetime, unread: Mapping[str, str]
+    name: str, states: Sequence[NodeState], serving: Collection[str], until: datetime, unknown: Mapping[str, Times]
 ) -> ServiceLevel:
-    levels = [measure_availability(states, serving, end - WEEK, end, unread) for end in (until, until - WEEK)]
+    levels = [measure_availability(states, serving, end - WEEK, end, unknown) for end in (until, until - WEEK)]
     this, before = (level.share if level else None for level in levels)
-    count = count_service((state.state in serving, state.node in unread) for state in states)
+    dark = {node for node, times in unknown.items() if any(ended >= until for _, ended in times)}
+    count = count_service((state.state in serving, state.node in dark) for state in states)
     return ServiceLevel(name, count.serving, len(states), (this, before), count.not_known)
 
 

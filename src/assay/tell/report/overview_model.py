@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from assay.decide.state.fleet_snapshot import NodeTraits
 from assay.decide.state.node_state import NodeState
+from assay.decide.state.service_absences import Times
 from assay.model.fleet import Fleet
 from assay.model.outcome import read_part
 from assay.model.ticket import TicketRecord
@@ -129,13 +130,13 @@ def build_overview(
     traits: Mapping[str, NodeTraits] = MappingProxyType({}),
     tickets: Collection[TicketRecord] = (),
     now: datetime | None = None,
-    unread: Mapping[str, str] = MappingProxyType({}),
+    unknown: Mapping[str, Times] = MappingProxyType({}),
 ) -> FleetOverview:
     """Return the overview, with the changes since the newest run before the window.
 
     What the `rollout` explains is no failure to act upon. `states` are those of the nodes: they know the faults that
     logs told, and who served when. `traits`: what each node may have in common with others. `now` ends the week, by
-    default the newest run. `unread`: the nodes that are not known, and when each was last read.
+    default the newest run. `unknown`: when nobody knew how each node was.
     """
     runs = latest.list_reported_runs()
     since = find_baseline(runs, window_s)
@@ -165,7 +166,7 @@ def build_overview(
         still_cards=tuple(make_incident_cards(fleet, old, traits)),
         still_unknown_cards=tuple(make_unknown_cards(fleet, _drop_explained(still_unknown, incidents))),
         holders=tuple(holders),
-        week=build_fleet_week(fleet, states, tickets, now or datetime.fromtimestamp(runs[-1].at, UTC), unread),
+        week=build_fleet_week(fleet, states, tickets, now or datetime.fromtimestamp(runs[-1].at, UTC), unknown),
         waiting=waiting,
         rollout=rollout.rollout,
     )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import assay
-from assay.act.ingest.silent_nodes import read_unread_nodes
+from assay.act.ingest.silent_nodes import read_unknown_times, read_unread_nodes
 from assay.act.loop.snapshot import FaultWaveTraits
 from assay.act.tickets.ticket_diff import TICKETS
 from assay.decide.state.node_projection import NODE_STATES
@@ -45,6 +45,7 @@ from assay.tell.report.allure import (
     list_history_points,
     write_allure_results,
 )
+from assay.tell.report.fleet_week import WEEK
 from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.tell.report.overview_model import FleetOverview, build_overview, group_by_pool_and_rack
 from assay.tell.report.status_changes import DAY_S, NO_ROLLOUT, RolloutWaits
@@ -125,7 +126,8 @@ def build_reports(
         traits = FaultWaveTraits(fleet, ledger, EvidenceStore(evidence))
         tickets = read_projection(ledger, TICKETS).values()
         unseen = read_unread_nodes(fleet, evidence.parent, states.values(), now) if now else {}
-        overview = build_overview(fleet, latest, window_s, rollout, states, traits, tickets, now, unseen)
+        unknown = read_unknown_times(fleet, ledger, states.values(), now - 2 * WEEK, now, unseen) if now else {}
+        overview = build_overview(fleet, latest, window_s, rollout, states, traits, tickets, now, unknown)
         unread += latest.unread
         pages.overview.write_text(render_overview(overview, links, in_lab=fleet.is_lab))
         made_of, entries = reports / "allure" / "made-of", f"entry {ledger.head()}, outcome {ledger.outcomes_head()}"

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from assay.decide.state.node_state import NodeState
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.text.lists import sort_naturally
 from assay.model.ticket import TicketPlace, TicketRecord
+from assay.tell.views.hosts import judge_health
 from assay.tell.views.node_status import STANDINGS, ServiceCount, Standing, count_service, find_standing
 
 
@@ -22,6 +22,7 @@ class NodeOnMap:
 
     `has_fault`: a fault is open. `unjudged`: how many of its errors no class of faults has. `unread_since`: when it was
     last read, if that is so long ago that it is not known, "" for never. `in_service`: by its state, known or not.
+    `is_healthy`: as the API and Prometheus tell it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class NodeOnMap:
     unjudged: int = 0
     unread_since: str | None = None
     in_service: bool = False
+    is_healthy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +115,25 @@ def list_cells(
     states: Iterable[NodeState],
     unread: Mapping[str, str] = MappingProxyType({}),
     nodes: Iterable[Node] | None = None,
+    read: Collection[str] = (),
 ) -> list[NodeOnMap]:
-    """Return `nodes`, or every one of the inventory. `unread`: those in service whose last reading is too old."""
+    """Return `nodes`, or every one of the inventory. `unread` and `read`: as in judge_health, with the last reading."""
     known, shown = {state.node: state for state in states}, fleet.nodes.values() if nodes is None else nodes
-    policies = fleet.policy_of_state
-    return [_make_cell(node, known.get(node.name), policies, unread.get(node.name)) for node in shown]
+    return [_make_cell(fleet, node, known.get(node.name), unread, read) for node in shown]
 
 
 def _make_cell(
-    node: Node, state: NodeState | None, policies: Mapping[str, LifecyclePolicy], unread_since: str | None
+    fleet: Fleet, node: Node, state: NodeState | None, unread: Mapping[str, str], read: Collection[str]
 ) -> NodeOnMap:
     place = (node.name, node.pool, node.site, node.rack, node.u)
     if state is None:
         return NodeOnMap(*place, find_standing(None, None))
-    policy = policies.get(state.state)
-    standing = find_standing(state, policy, is_unread=unread_since is not None)
+    policy = fleet.policy_of_state.get(state.state)
+    standing = find_standing(state, policy, is_unread=node.name in unread)
     in_service, reason = bool(policy and policy.is_in_service(state.state)), state.note or state.reason
-    known = (reason, bool(state.open_faults), state.unjudged, unread_since, in_service)
-    return NodeOnMap(*place, standing, state.state, state.since, *known)
+    is_healthy = judge_health(fleet, state, unread, read) == "healthy"
+    known = (reason, bool(state.open_faults), state.unjudged, unread.get(node.name), in_service)
+    return NodeOnMap(*place, standing, state.state, state.since, *known, is_healthy=is_healthy)
 
 
 def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilter = NO_FILTER) -> FleetView:
@@ -149,10 +152,7 @@ def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilt
         states=Counter(cell.state for cell in cells if cell.state),
         sites=group_by_site(shown),
         unread=tuple(cell.unread_since for cell in shown if cell.unread_since is not None),
-        gpus=(
-            sum(count for count, _ in serving),
-            sum(count for count, cell in serving if not cell.has_fault and cell.unread_since is None),
-        ),
+        gpus=(sum(count for count, _ in serving), sum(count for count, cell in serving if cell.is_healthy)),
         unjudged=(sum(cell.unjudged for cell in shown), sum(cell.unjudged > 0 for cell in shown)),
     )
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from typing import Literal
 
-from assay.act.ingest.silent_nodes import list_sources, read_reading_times
+from assay.act.ingest.silent_nodes import list_sources, read_reading_times, read_unknown_times
 from assay.act.tickets.repair_history import REPAIRS
 from assay.adapters.scheduler import StatusReadings
 from assay.decide.state.node_state import NodeState
@@ -28,7 +28,7 @@ from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_contents import find_part_serials
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.last_seen import CONTACTS_FILE, LastSeen
-from assay.tell.views.pool_delivery import NodeReliability, Reliability, measure_node, sum_reliability
+from assay.tell.views.pool_delivery import Reliability, measure_node, sum_reliability
 from assay.tell.views.records import LiveRecords, find_unread
 
 Health = Literal["healthy", "unhealthy", "unknown"]
@@ -190,13 +190,16 @@ class CapacityGroup:
     """How its nodes held in the last 30 days."""
 
 
-def judge_health(fleet: Fleet, state: NodeState, *, is_known: bool) -> Health:
-    """Return how a node is, by its state and its open faults. `is_known`: it was read, and in time."""
+def judge_health(fleet: Fleet, state: NodeState, unread: Collection[str], read: Collection[str]) -> Health:
+    """Return how a node is, by its state and its open faults.
+
+    `read`: the nodes that were ever read, `unread`: those in service whose last reading is too old.
+    """
     policy = fleet.policy_of_state.get(state.state)
     is_ready = policy is not None and (policy.is_in_service(state.state) or policy.spare_state == state.state)
     if not is_ready or state.open_faults:
         return "unhealthy"
-    return "healthy" if is_known else "unknown"
+    return "healthy" if state.node in read and state.node not in unread else "unknown"
 
 
 def find_customers(fleet: Fleet) -> Mapping[str, list[str]]:
@@ -238,31 +241,6 @@ class HostReader:
         return {name: format_time(back) if back else "" for name, back in backs.items()}
 
     @cached_property
-    def _measured_since(self) -> datetime:
-        return self.records.clock.now() - MONTH
-
-    @cached_property
-    def _measured(self) -> dict[str, NodeReliability]:
-        return {}
-
-    def _measure_node(self, state: NodeState) -> NodeReliability:
-        """Return how a node held. Its history is read once, and each of its groups adds that up."""
-        name, begin = state.node, self._measured_since
-        if name not in self._measured:
-            unread_since = self._unread.get(name)
-            self._measured[name] = measure_node(self.records.fleet, state, begin, begin + MONTH, unread_since)
-        return self._measured[name]
-
-    @cached_property
-    def _healthy(self) -> set[str]:
-        return {name for name, state in self.states.items() if self.judge_health(state) == "healthy"}
-
-    def judge_health(self, state: NodeState) -> Health:
-        """Return how a node is, by its state, its open faults and the age of what is known of it."""
-        is_known = state.node not in self._unread and bool(self._read_times.get(state.node))
-        return judge_health(self.records.fleet, state, is_known=is_known)
-
-    @cached_property
     def customers(self) -> Mapping[str, list[str]]:
         """The customers that have each pool."""
         return find_customers(self.records.fleet)
@@ -295,7 +273,7 @@ class HostReader:
                     in_service=serves,
                     out_because="" if serves else find_absence_reason(state, self.records.fleet.states_in_service),
                     expected=self._expected.get(name, ""),
-                    health=self.judge_health(state),
+                    health=self._judge_health(state),
                     customers=tuple(self.customers.get(node.pool, ())),
                     jobs=tuple(map(str, status.jobs)) if status else (),
                     jobs_unknown="" if status else readings.errors.get(name, "its scheduler does not know this node"),
@@ -327,12 +305,19 @@ class HostReader:
             for key in [*keys, *(("customer", customer) for customer in self.customers.get(node.pool, ()))]:
                 groups[key].append(state)
         serving = [state.node for state in groups["fleet", ""] if state.state in fleet.states_in_service]
-        readings = self.ask(serving)
-        for group, states in sorted(groups.items()):
-            if kind in ("", group[0]) and name in ("", group[1]):
-                yield self._measure(*group, states, readings)
+        readings, end = self.ask(serving), self.records.clock.now()
+        chosen = [group for group in sorted(groups) if kind in ("", group[0]) and name in ("", group[1])]
+        nodes = {state.node: state for group in chosen for state in groups[group]}
+        times, ledger = (end - MONTH, end), self.records.ledger_for_reading
+        unknown = read_unknown_times(fleet, ledger, nodes.values(), *times, self._unread)
+        held = {name: measure_node(fleet, state, *times, unknown[name]) for name, state in nodes.items()}
+        for group in chosen:
+            reliability = sum_reliability(end - MONTH, [held[state.node] for state in groups[group]])
+            yield self._measure(*group, groups[group], readings, reliability)
 
-    def _measure(self, kind: str, name: str, states: Sequence[NodeState], readings: StatusReadings) -> CapacityGroup:
+    def _measure(
+        self, kind: str, name: str, states: Sequence[NodeState], readings: StatusReadings, reliability: Reliability
+    ) -> CapacityGroup:
         serving = self.records.fleet.states_in_service
         delivered = [state for state in states if state.state in serving]
         nodes_of, customers = self.records.fleet.nodes, self.customers
@@ -346,7 +331,7 @@ class HostReader:
         for reason, nodes in sorted(away.items()):
             backs = [self._expected.get(node, "") for node in nodes]
             out.append(OutOfService(reason, tuple(nodes), self._count_gpus(nodes), max(backs) if all(backs) else ""))
-        unhealthy = {state.node for state in states if state.node not in self._healthy}
+        unhealthy = {state.node for state in states if self._judge_health(state) != "healthy"}
         return CapacityGroup(
             kind=kind,
             name=name,
@@ -356,8 +341,11 @@ class HostReader:
             active=self._amount(active) if all(node in readings.statuses for node in reserved) else None,
             out=tuple(out),
             unhealthy=tuple(state.node for state in states if state.node in unhealthy),
-            reliability=sum_reliability(self._measured_since, [self._measure_node(state) for state in states]),
+            reliability=reliability,
         )
+
+    def _judge_health(self, state: NodeState) -> Health:
+        return judge_health(self.records.fleet, state, self._unread, self._read_times)
 
     def _amount(self, nodes: Sequence[str]) -> CapacityAmount:
         return CapacityAmount(len(nodes), self._count_gpus(nodes))

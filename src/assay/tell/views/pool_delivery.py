@@ -222,14 +222,12 @@ class NodeReliability:
     passes: Mapping[tuple[str, bool], int]
 
 
-def measure_node(
-    fleet: Fleet, state: NodeState, begin: datetime, end: datetime, unread_since: str | None
-) -> NodeReliability:
-    """Return how a node held from `begin` to `end`. `unread_since`: as in list_service_spans."""
+def measure_node(fleet: Fleet, state: NodeState, begin: datetime, end: datetime, unknown: Times) -> NodeReliability:
+    """Return how a node held from `begin` to `end`. `unknown`: as in list_service_spans."""
     proven = list_proven_states(fleet.policies.values())
     standings, lost, stages = (defaultdict[str, float](float) for _ in range(3))
     stays, repairs, failures, in_repair = list[tuple[str, float]](), list[float](), 0, 0
-    for span in list_service_spans(state, proven, begin, end, unread_since):
+    for span in list_service_spans(state, proven, begin, end, unknown):
         standings[span.standing] += (span.ended_at - span.began_at) / HOUR
     for cause, absence in list_absences_by_cause(fleet, state, proven):
         ended = absence.ended_at or end
@@ -348,11 +346,11 @@ class ServiceLevelRow:
 
 
 def list_service_levels(
-    fleet: Fleet, states: Collection[NodeState], month: datetime, now: datetime, unjudged: Mapping[str, Times]
+    fleet: Fleet, states: Collection[NodeState], month: datetime, now: datetime, unknown: Mapping[str, Times]
 ) -> Iterator[ServiceLevelRow]:
     """Yield the rows of the pools that declare a service level: first the whole, then each cause, the most first.
 
-    `unjudged`: as `list_unjudged` returns it. In these times a node in service is not known.
+    `unknown`: when nobody knew how a node was, as `read_unknown_times` returns it.
     """
     month_end = min((month + timedelta(days=32)).replace(day=1), now)
     for pool, capacity in fleet.capacities.items():
@@ -363,9 +361,9 @@ def list_service_levels(
         summed, lost = defaultdict[str, float](float), defaultdict[str, float](float)
         out = defaultdict[str, set[tuple[str, str]]](set)
         ours = [state for state in states if state.pool == pool and state.node in fleet.nodes]
-        for span, serving, unknown, away in _sweep(fleet, ours, begin, month_end, unjudged, capacity.delivered):
+        for span, serving, dark, away in _sweep(fleet, ours, begin, month_end, unknown, capacity.delivered):
             delivered = min(serving, capacity.delivered)
-            not_known = min(unknown, capacity.delivered - delivered)
+            not_known = min(dark, capacity.delivered - delivered)
             missing = capacity.delivered - delivered - not_known
             for standing, count in (("delivered", delivered), ("unknown", not_known), ("lost", missing)):
                 summed[standing] += count * span
@@ -410,7 +408,7 @@ def _sweep(
     states: Collection[NodeState],
     begin: datetime,
     end: datetime,
-    unjudged: Mapping[str, Times],
+    unknown: Mapping[str, Times],
     declared: int,
 ) -> Iterator[tuple[float, int, int, list[Away]]]:
     """Yield each time in which nothing changes: its hours, how many nodes serve and are known, or not, who is out.
@@ -424,8 +422,7 @@ def _sweep(
     changes += [(begin, declared, "unknown", nobody), (min(first, end), -declared, "unknown", nobody)]
     for state in states:
         absences = list(list_absences_by_cause(fleet, state, proven))
-        unknown = unjudged.get(state.node, ())
-        for span in list_service_spans(state, fleet.states_in_service, begin, end, unjudged=unknown):
+        for span in list_service_spans(state, fleet.states_in_service, begin, end, unknown.get(state.node, ())):
             cause, decision = OTHER, ""
             for name, absence in absences:
                 if absence.began_at <= span.began_at:
