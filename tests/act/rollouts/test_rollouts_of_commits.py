@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -70,6 +71,45 @@ def test_an_older_commit_does_not_roll_the_fleet_back_and_a_revert_does(rolling)
     assert {member.reason for member in rolling.rollout.members.values()} == {"bmc 2 → 1"}
     finish(rolling)
     assert rolling.rollout.end_reason == "4 of 4 nodes proven"
+
+
+def test_a_revert_does_not_wait_until_customers_have_heard_of_it_and_any_other_change_does(rolling):
+    rolling.add_rules("{lead_hours: 72}")
+    rolling.git.commit()
+    rolling.set_version("2")
+    finish(rolling, turns=2)
+    assert "move" not in rolling.kinds(), "customers were told"
+    rolling.clock.at += timedelta(hours=72)
+    finish(rolling)
+    assert rolling.rollout.end_reason == "4 of 4 nodes proven"
+    rolling.git.git("revert", "--no-edit", "HEAD")
+    rolling.turn()
+    assert rolling.rollout.takes_back
+    assert Counter(rolling.states().values()) == {"production": 3, "draining": 1}, "the canary leaves at once"
+    finish(rolling)
+    assert rolling.rollout.end_reason == "4 of 4 nodes proven"
+    for version in ("2", "3"):
+        rolling.set_version(version)
+        finish(rolling, turns=2)
+        assert rolling.kinds().count("move") == 8, "neither the same change again nor another one is taken back"
+
+
+def test_a_node_that_is_new_is_no_reason_to_wait_and_another_version_is(rolling):
+    rolling.add_rules("{lead_hours: 1}")
+    rolling.git.commit()
+    rolling.set_version("2")
+    rolling.take_up()
+    rolling.clock.at += timedelta(hours=1)
+    finish(rolling)
+    rolling.add_node(5)
+    rolling.set_version("1")
+    rolling.take_up()
+    assert rolling.rollout.takes_back, "a node that is new needs nothing"
+    finish(rolling)
+    rolling.clock.at += timedelta(hours=1)
+    rolling.set_version("4")
+    rolling.take_up()
+    assert not rolling.rollout.takes_back
 
 
 def test_a_failing_canary_pauses_and_a_person_aborts(rolling):

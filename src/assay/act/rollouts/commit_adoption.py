@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -275,7 +275,8 @@ def adopt_commit(context: ControllerContext) -> None:
     uncompared, rollout = "", list[LedgerEntry]()
     try:
         earlier = _find_unfinished(context, history)
-        compared = _compare_commits(context, last, earlier) if last else None
+        newest = next(reversed(history.rollouts.values()), None)
+        compared = _compare_commits(context, last, earlier, newest) if last else None
     except AssayError as error:
         context.progress(f"no rollout: {last[:12]} and {commit[:12]} cannot be compared: {error}")
         uncompared, compared = error.what, None
@@ -308,6 +309,7 @@ def _make_rollout_entries(
     adopted: str,
     exits: NodesByBase,
     review: PlanReview,
+    takes_back: bool,
 ) -> list[LedgerEntry]:
     """Return the entries that start a rollout and end the one before, none if no node must leave service."""
     if not exits[last]:
@@ -324,7 +326,7 @@ def _make_rollout_entries(
         end += withdraw_orders(context.policy, left, active.id, reason, stamp)
     if not groups:
         return end
-    started = RolloutStartedEntry(rollout, last, context.fleet.commit, groups, review.digest)
+    started = RolloutStartedEntry(rollout, last, context.fleet.commit, groups, review.digest, takes_back)
     start = started.make_entry(derive_id(started.kind, rollout), context.now)
     pause = _make_pause(context, active, rollout, review)
     orders = _replace_orders(context.policy, rollout, groups, states, stamp)
@@ -364,8 +366,13 @@ def _list_bases(rollout: Rollout) -> set[str]:
     return {member.base for member in rollout.members.values() if not member.proof}
 
 
-def _compare_commits(context: ControllerContext, last: str, previous: Rollout | None) -> tuple[NodesByBase, PlanReview]:
-    """Return the nodes that must leave service, by the commit that they had before, and the review of the plan."""
+def _compare_commits(
+    context: ControllerContext, last: str, previous: Rollout | None, newest: Rollout | None
+) -> tuple[NodesByBase, PlanReview, bool]:
+    """Return the nodes that must leave service, by the commit that they had before, and the review of the plan.
+
+    And whether each of these nodes goes back to what it had before the `newest` rollout.
+    """
     root, commit = context.fleet.root, context.fleet.commit
     earlier = _list_bases(previous) if previous else set[str]()
     exits: NodesByBase = {}
@@ -375,7 +382,22 @@ def _compare_commits(context: ControllerContext, last: str, previous: Rollout | 
         exits[base] = find_service_exits(before, after)
         if base == last and exits[base]:
             review = review_plan(context, base, commit, before, after)
-    return exits, review
+    return exits, review, newest is not None and _takes_back(context, exits[last], newest)
+
+
+def _takes_back(context: ControllerContext, names: Collection[str], newest: Rollout) -> bool:
+    """Whether none of these nodes would need the commit if that rollout had not been.
+
+    What was itself taken back comes as any other change.
+    """
+    root, commit = context.fleet.root, context.fleet.commit
+    if newest.takes_back:
+        return False
+    bases = {newest.members[name].base if name in newest.members else "" for name in names}
+    if not all(base and signed_commits.has_commit(root, base) for base in bases):
+        return False
+    needs = {base: find_service_exits(*load_plan_revisions(root, base, commit)) for base in bases}
+    return all(name not in needs[newest.members[name].base] for name in names)
 
 
 def _make_superseded_entry(

@@ -148,8 +148,8 @@ def decide_rollouts(snapshot: FleetSnapshot, rollout: Rollout) -> RolloutStep:
 
 
 def find_begin(policy: LifecyclePolicy, rollout: Rollout) -> datetime:
-    """Return when the first node may leave for a rollout."""
-    return parse_time(rollout.started_at) + hours(policy.rollouts.lead_hours)
+    """Return when the first node may leave for a rollout: at once if it takes back what the last one brought."""
+    return parse_time(rollout.started_at) + hours(0 if rollout.takes_back else policy.rollouts.lead_hours)
 
 
 def describe_end(progress: Sequence[NodeProgress]) -> str:

@@ -99,6 +99,7 @@ class Rollout:
     started_seq: int
     members: Mapping[str, RolloutMember]
     plan: str = ""
+    takes_back: bool = False
     status: RolloutStatus = "running"
     pause: RolloutPause | None = None
     pauses: int = 0
@@ -230,7 +231,8 @@ def _start(entry: LedgerEntry, earlier: Rollout | None) -> Rollout:
             if known:
                 fresh = replace(fresh, order=known.order, order_seq=known.order_seq, ordered_at=known.ordered_at)
             members[name] = fresh
-    return Rollout(started.rollout, started.base, started.commit, entry.at, entry.seq, members, started.plan)
+    which = (started.rollout, started.base, started.commit, entry.at, entry.seq)
+    return Rollout(*which, members, started.plan, started.takes_back)
 
 
 RolloutChange = (

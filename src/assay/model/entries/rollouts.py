@@ -44,7 +44,8 @@ class CommitAdoptedEntry(EntryContent):
 class RolloutStartedEntry(EntryContent):
     """A rollout began: its id, both commits, and the nodes that must leave service.
 
-    `plan` is the digest (`sha256:…`) of the plan as it was reviewed, "" if nobody recorded it.
+    `plan` is the digest (`sha256:…`) of the plan as it was reviewed, "" if nobody recorded it. `takes_back`: the nodes
+    go back to what they had before the last rollout.
     """
 
     kind = "rollout.started"
@@ -53,6 +54,7 @@ class RolloutStartedEntry(EntryContent):
     commit: str
     groups: tuple[RolloutGroup, ...]
     plan: str = shown(omit_stored=True, default="")
+    takes_back: bool = shown(omit_stored=True, default=False)
 
 
 @fact

@@ -181,7 +181,8 @@ class RolloutRules(StrictModel):
     - `failed_percent`: if this share of the nodes that were ordered out failed, the rollout pauses. A failed canary
       always pauses it.
     - `wait_hours`: so long, the next wave waits for a node that was ordered out and still serves because of a job.
-    - `lead_hours`: no node leaves sooner after the rollout began: customers read of it as planned work.
+    - `lead_hours`: no node leaves sooner after the rollout began: customers read of it as planned work. One that only
+      takes back what the last rollout brought begins at once: what may harm does not stay for the sake of notice.
     - `hours`: when waves may begin. Without it, at any time.
     - `reviewed_plan`: `required` lets a rollout wait for a person if its commit names no plan with which it was
       reviewed. With `optional`, it starts.
