@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -47,7 +46,7 @@ def read_unread_nodes(fleet: Fleet, home: Path, states: Collection[NodeState], n
 
 
 _judged = WeakKeyDictionary[Ledger, tuple[JudgedTimes, int]]()
-_judged_lock = Lock()
+"""What each ledger's runs up to a number say. Two threads may add the same run: that changes no answer."""
 
 
 def read_unknown_times(
@@ -58,17 +57,15 @@ def read_unknown_times(
     And since when it is `unread`, "" for ever. A process reads each run once.
     """
     longest = silence_deadline(fleet.policy.silence, "probe")
-    with _judged_lock:
-        judged, after = _judged.get(ledger, (JudgedTimes(now, longest), 0))
-        if judged.longest != longest or begin - longest < judged.since:
-            judged, after = JudgedTimes(begin - longest, longest), 0
-        head = ledger.outcomes_head()
-        for run in ledger.iter_runs(after, judged.since.isoformat()[:19]):
-            judged.add(run, fleet.nodes)
-        _judged[ledger] = judged, head
-        gaps = {state.node: judged.list_gaps(state, now) for state in states}
-    now_dark = {node: [(parse_time(since), now)] for node, since in unread.items()}
-    return {node: [*times, *now_dark.get(node, ())] for node, times in gaps.items()}
+    judged, after = _judged.get(ledger, (JudgedTimes(now, longest), 0))
+    if judged.longest != longest or begin - longest < judged.since:
+        judged, after = JudgedTimes(begin - longest, longest), 0
+    head = ledger.outcomes_head()
+    for run in ledger.iter_runs(after, judged.since.isoformat()[:19]):
+        judged.add(run, fleet.nodes)
+    _judged[ledger] = judged, head
+    dark = {node: [(parse_time(since), now)] for node, since in unread.items()}
+    return {state.node: [*judged.list_gaps(state, now), *dark.get(state.node, ())] for state in states}
 
 
 def read_reading_times(home: Path, states: Collection[NodeState]) -> dict[str, str]:

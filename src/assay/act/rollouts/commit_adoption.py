@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -371,7 +371,7 @@ def _compare_commits(
 ) -> tuple[NodesByBase, PlanReview, bool]:
     """Return the nodes that must leave service, by the commit that they had before, and the review of the plan.
 
-    And whether each of these nodes goes back to what it had before the `newest` rollout.
+    And whether none of these nodes would need the commit if the `newest` rollout had not been.
     """
     root, commit = context.fleet.root, context.fleet.commit
     earlier = _list_bases(previous) if previous else set[str]()
@@ -382,22 +382,11 @@ def _compare_commits(
         exits[base] = find_service_exits(before, after)
         if base == last and exits[base]:
             review = review_plan(context, base, commit, before, after)
-    return exits, review, newest is not None and _takes_back(context, exits[last], newest)
-
-
-def _takes_back(context: ControllerContext, names: Collection[str], newest: Rollout) -> bool:
-    """Whether none of these nodes would need the commit if that rollout had not been.
-
-    What was itself taken back comes as any other change.
-    """
-    root, commit = context.fleet.root, context.fleet.commit
-    if newest.takes_back:
-        return False
-    bases = {newest.members[name].base if name in newest.members else "" for name in names}
-    if not all(base and signed_commits.has_commit(root, base) for base in bases):
-        return False
-    needs = {base: find_service_exits(*load_plan_revisions(root, base, commit)) for base in bases}
-    return all(name not in needs[newest.members[name].base] for name in names)
+    # what was itself taken back comes as any other change
+    if not exits[last] or newest is None or newest.takes_back or not signed_commits.has_commit(root, newest.base):
+        return exits, review, False
+    needs = find_service_exits(*load_plan_revisions(root, newest.base, commit))
+    return exits, review, exits[last].keys().isdisjoint(needs)
 
 
 def _make_superseded_entry(
