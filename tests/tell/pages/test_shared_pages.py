@@ -88,7 +88,6 @@ def test_however_many_ask_there_are_few_renders_and_none_is_older_than_the_quest
         page = SharedPage(tag, b"")
         began.append(len(began))
         may_end.wait(60)
-        pages.keep(page)
         return page
 
     async def ask() -> tuple[list[SharedPage | None], list[SharedPage | None]]:
@@ -107,22 +106,32 @@ def test_however_many_ask_there_are_few_renders_and_none_is_older_than_the_quest
     assert len(began) == 1 + is_changed
 
 
-def test_a_kept_page_waits_for_no_other() -> None:
+@pytest.mark.parametrize(("is_reload", "gets"), [(False, "before"), (True, "after")])
+def test_only_who_reloads_waits_for_the_renders_of_others(is_reload: bool, gets: str) -> None:
     pages, may_end = SharedPages(), Event()
-    pages.keep(SharedPage("kept", b""))
 
     def work(_tag: str) -> SharedPage:
         may_end.wait(60)
         return SharedPage("slow", b"")
 
-    async def ask() -> SharedPage | None:
+    async def ask() -> tuple[SharedPage | None, ...]:
+        before = await pages.render(("/",), lambda: "before", partial(SharedPage, body=b""))
         slow = asyncio.gather(*(pages.render((number,), lambda: "slow", work) for number in range(8)))
-        kept = await asyncio.wait_for(pages.render(("/",), lambda: "kept", work), 30)
+        while pages._turns.available_tokens:
+            await asyncio.sleep(0.01)
+        known = await asyncio.wait_for(pages.render(("/",), lambda: "before", work), 30)
+        asked = asyncio.create_task(
+            pages.render(("/",), lambda: "after", partial(SharedPage, body=b""), is_reload=is_reload)
+        )
+        await asyncio.wait([asked], timeout=0.5 if is_reload else 30)
         may_end.set()
         await slow
-        return kept
+        return before, known, await asked, await pages.render(("/",), lambda: "after", work)
 
-    assert asyncio.run(ask()) == SharedPage("kept", b"")
+    before, known, asked, at_last = asyncio.run(ask())
+    assert before is known, "a kept page waits for no other"
+    assert asked == SharedPage(gets, b"")
+    assert at_last == SharedPage("after", b""), "the render that nobody waited for is kept"
 
 
 def test_a_reader_that_leaves_ends_no_render_of_others() -> None:
@@ -155,11 +164,13 @@ def test_a_failure_reaches_all_who_asked() -> None:
 
 
 def test_old_pages_give_way() -> None:
-    pages = SharedPages()
-    for number in range(100):
-        pages.keep(SharedPage(str(number), b"x"))
-    found = [asyncio.run(pages.render(("/",), partial(str, number), lambda _: None)) for number in (0, 99)]
-    assert found == [None, SharedPage("99", b"x")]
+    async def ask() -> list[SharedPage | None]:
+        pages = SharedPages()
+        for number in range(100):
+            await pages.render((number,), str, lambda _: SharedPage("", b"x"))
+        return [await pages.render((number,), str, lambda _: None) for number in (0, 99)]
+
+    assert asyncio.run(ask()) == [None, SharedPage("", b"x")]
 
 
 def test_request_without_a_header_gets_the_plain_page() -> None:

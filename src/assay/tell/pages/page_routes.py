@@ -1,20 +1,21 @@
 """The routes of pages. A page is rendered in a thread, few at a time, so that no batch of an agent waits for it.
 
 One render serves everybody with the same rights, for no page shows who reads it; it is kept while nothing changes. At
-most one render of a page waits while another runs: a burst of entries is few renders. `GET /live?after=SEQ` is the
-stream that tells an open page that the ledger has grown; the page then reads itself again.
+most one render of a page waits while another runs: a burst of entries is few renders. While other pages are rendered,
+who opens a page gets it as it was up to `STALE_S` before, and no reload. `GET /live?after=SEQ` is the stream that tells
+an open page that the ledger has grown; the page then reads itself again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gzip
+import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock
 from weakref import WeakValueDictionary
 
 import anyio
@@ -50,6 +51,8 @@ from assay.tell.views.records import LiveRecords
 
 RENDERED_AT_ONCE, KEPT_PAGES, KEPT_BYTES = 2, 64, 32 * 1024 * 1024
 COMPRESSED_FROM_BYTES, COMPRESSION = 1024, 4
+STALE_S = 10.0
+"""The minute that a page shows may be as old, and its live stream lets it read itself again at once."""
 PageKey = tuple[object, ...]
 """What asks for a page have in common if one render serves them all."""
 MINUTE_S = 60
@@ -119,39 +122,49 @@ class SharedPages:
     """The newest pages, and the renders that are asked for now."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, SharedPage] = OrderedDict()
-        self._lock = Lock()
+        self._kept: OrderedDict[PageKey, tuple[SharedPage, float]] = OrderedDict()
+        """With when each was last known to be as the records are, in monotonic seconds; the oldest first."""
         self._turns = anyio.CapacityLimiter(RENDERED_AT_ONCE)
         self._waiting: dict[PageKey, asyncio.Task[SharedPage | None]] = {}
         self._one_of_each = WeakValueDictionary[PageKey, anyio.Lock]()
 
-    async def render(self, key: PageKey, name: Callable[[], str], make: PageMaker) -> SharedPage | None:
+    async def render(
+        self, key: PageKey, name: Callable[[], str], make: PageMaker, *, is_reload: bool = True
+    ) -> SharedPage | None:
         """Return the kept page with the tag that `name` finds, else the one that `make` makes in a thread.
 
         All who ask with the same key before it begins share it. Who asks later waits for its end, and gets the same
-        if nothing has changed: what a page shows is never older than the question. A kept page waits for no other.
+        if nothing has changed. What a reload shows is never older than the question. Any other question gets the page
+        as it was up to STALE_S before, if it would wait for the renders of others.
         """
         task = self._waiting.get(key)
         if task is None:
             task = self._waiting[key] = asyncio.create_task(self._run(key, name, make))
+        page, known_at = self._kept.get(key, (None, 0.0))
+        if page and not is_reload and self._turns.available_tokens < 1 and time.monotonic() - known_at <= STALE_S:
+            return page
         return await asyncio.shield(task)
 
     async def _run(self, key: PageKey, name: Callable[[], str], make: PageMaker) -> SharedPage | None:
         async with self._one_of_each.get(key) or self._one_of_each.setdefault(key, anyio.Lock()):
             del self._waiting[key]
-            if known := self._kept.get(tag := await asyncio.to_thread(name)):
-                return known
-            async with self._turns:
-                return await asyncio.to_thread(make, tag)
+            known_at, tag = time.monotonic(), await asyncio.to_thread(name)
+            page, _ = self._kept.get(key, (None, 0.0))
+            if page is None or page.tag != tag:
+                async with self._turns:
+                    page = await asyncio.to_thread(make, tag)
+            if page:
+                self._keep(key, page, known_at)
+            return page
 
-    def keep(self, page: SharedPage) -> None:
+    def _keep(self, key: PageKey, page: SharedPage, known_at: float) -> None:
         """Keep a page; the oldest give way."""
-        with self._lock:
-            self._kept[page.tag] = page
-            size = sum(len(kept.body) + len(kept.small) for kept in self._kept.values())
-            while len(self._kept) > KEPT_PAGES or size > KEPT_BYTES:
-                _, oldest = self._kept.popitem(last=False)
-                size -= len(oldest.body) + len(oldest.small)
+        self._kept[key] = page, known_at
+        self._kept.move_to_end(key)
+        size = sum(len(kept.body) + len(kept.small) for kept, _ in self._kept.values())
+        while len(self._kept) > KEPT_PAGES or size > KEPT_BYTES:
+            _, (oldest, _) = self._kept.popitem(last=False)
+            size -= len(oldest.body) + len(oldest.small)
 
 
 PageRenderer = Callable[[LiveRecords, PageRequest], str | None]
@@ -186,8 +199,9 @@ class PageRoutes:
             asked = partial(PageRequest, request.url.path, request.path_params, request.query_params)
             key = (request.url.path, request.url.query, *visitor.rights)
             make = partial(self._make_page, render, asked, visitor.anonymous)
+            is_reload = "hx-request" in request.headers or "cache-control" in request.headers
             async with self._state.shares.take_turn(visitor.name):
-                page = await self._pages.render(key, partial(self._make_tag, key), make)
+                page = await self._pages.render(key, partial(self._make_tag, key), make, is_reload=is_reload)
             if page is None:
                 raise make_refusal(404, "there is nothing of this name")
             return page.reply(request)
@@ -208,9 +222,7 @@ class PageRoutes:
         made = asked(seq, now, who, fleet.is_lab, bool(fleet.designs), fleet.find_page())
         if (text := render(records, made)) is None:
             return None
-        page = SharedPage.pack(tag, text)
-        self._pages.keep(page)
-        return page
+        return SharedPage.pack(tag, text)
 
     async def stream_changes(self, request: Request) -> Response:
         """Stream an event `changed` for each growth of the ledger, with the number of its newest entry as id."""
