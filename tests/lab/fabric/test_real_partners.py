@@ -30,7 +30,8 @@ CABLES = {"32 nodes": 512, "512 nodes": 12_288}
 @pytest.fixture(scope="module", params=["32 nodes", pytest.param("512 nodes", marks=pytest.mark.slow(minutes=3))])
 def fabric(request, tmp_path_factory):
     """A fabric as designed, up under OpenSM. Every test leaves it as it found it."""
-    running = Partners(fat_tree(**SIZES[request.param], rate="4xHDR"), tmp_path_factory.mktemp("partners"), patience=90)
+    plan = fat_tree(**SIZES[request.param], rate="4xHDR")
+    running = Partners(plan, tmp_path_factory.mktemp("partners"), patience=300)
     try:
         running.manage()
         assert len(running.plan.cables) == CABLES[request.param]

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.skipif(not AVAILABLE, reason=WHY_NOT), pytest.mark.slo
 
 def test_a_manager_that_moved_is_told_by_the_week(tmp_path):
     plan = fat_tree(units=1, nodes=4, rails=2, spines=2, pair=1, rate="4xHDR")
-    running = Partners(plan, tmp_path, patience=60)
+    running = Partners(plan, tmp_path, patience=300)
     try:
         running.manage()
         said = [running.ask("sminfo")[0]]
@@ -54,7 +54,7 @@ def test_partitions_that_opensm_gave_are_read_port_by_port(tmp_path):
     members = ((full, "full"), (limited, "limited"))  # by their port GUIDs: in the simulator, the node's plus one
     blue = ", ".join(f"0x{int(port.guid, 16) + 1:016x}={kind}" for port, kind in members)
     (tmp_path / "partitions.conf").write_text(f"Default=0x7fff : ALL=limited, SELF=full ;\nblue=0x0001 : {blue} ;\n")
-    running = Partners(plan, tmp_path, patience=60)
+    running = Partners(plan, tmp_path, patience=300)
     try:
         running.manage("minhop", "-P", str(tmp_path / "partitions.conf"))
         lids = list_lids(running.ask("ibnetdiscover")[0])
@@ -71,7 +71,7 @@ def test_partitions_that_opensm_gave_are_read_port_by_port(tmp_path):
 
 def test_the_tables_of_opensm_and_of_dump_fts_say_the_same(tmp_path):
     plan = fat_tree(units=1, nodes=4, rails=2, spines=2, pair=1, rate="4xHDR")
-    running = Partners(plan, tmp_path, patience=60)
+    running = Partners(plan, tmp_path, patience=300)
     try:
         running.manage("minhop", "-D", "0x43")  # the log level with which OpenSM writes its tables
         texts = running.ask("dump_fts")[0], (tmp_path / "opensm-lfts.dump").read_text()

@@ -118,7 +118,9 @@ def find_next_step(
     meanwhile = next((each.title for each in tickets.values() if each.key.partition("/")[0] not in ACTORS), "")
     work = f"technicians meanwhile: {meanwhile}" if meanwhile else ""
     if waiting := find_waiting_decision(state, serves=serves):
-        return NextStep(*WAITS[waiting.blocker], "; ".join(filter(None, [waiting.detail, work])), ticket)
+        who, task = WAITS[waiting.blocker]
+        task = next((each.title for each in tickets.values() if ACTORS.get(each.key.partition("/")[0]) == who), task)
+        return NextStep(who, task, "; ".join(filter(None, [waiting.detail, work])), ticket)
     if policy and trust and (waits := list_trust_waits(policy, trust, state)):
         is_watched, asks = waits[0].kind == "would", ", ".join(waits[0].actions) or waits[0].text
         return NextStep("a person", waits[0].text if is_watched else f"say yes or no to {asks}", work, ticket)
