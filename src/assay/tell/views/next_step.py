@@ -141,12 +141,17 @@ def _is_last(command: str) -> bool:
     return command.startswith("assay certify")
 
 
+def list_named_nodes(record: TicketRecord) -> set[str]:
+    """Return the nodes that a ticket is about, among other devices: a part stands behind its node."""
+    return {record.ticket.node, *(place.device.partition(" ")[0] for place in record.ticket.places)}
+
+
 def list_open_tickets(tickets: Iterable[TicketRecord]) -> dict[str, dict[str, Ticket]]:
-    """Return the open tickets that name each node or other device, by id, the most severe first."""
+    """Return the open tickets that name each node or other device, or a part of it, by id, the most severe first."""
     opened = [record for record in tickets if not record.closed_at]
     opened.sort(key=lambda record: (rank_severity(record.ticket.severity), record.opened_at))
     by_node: dict[str, dict[str, Ticket]] = {}
     for record in opened:
-        for name in (record.ticket.node, *(place.device for place in record.ticket.places)):
+        for name in list_named_nodes(record):
             by_node.setdefault(name, {})[record.ticket.id] = record.ticket
     return by_node

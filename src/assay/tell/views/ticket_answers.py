@@ -12,7 +12,7 @@ from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_minute, format_time
 from assay.tell.views.expected_return import SERVES, read_returns
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
-from assay.tell.views.next_step import ACTORS
+from assay.tell.views.next_step import ACTORS, list_named_nodes
 
 if TYPE_CHECKING:
     from assay.tell.views.records import RecordSource
@@ -22,7 +22,7 @@ MAX_ANSWER = 300
 
 def answer_tickets(source: RecordSource, records: Collection[TicketRecord]) -> list[TicketRecord]:
     """Return tickets with their answers, as things are now; a closed one asks nothing more."""
-    nodes = {name for record in records if not record.closed_at for name in _list_nodes(record)}
+    nodes = {name for record in records if not record.closed_at for name in list_named_nodes(record)}
     states = [state for state in source.read_node_states() if state.node in nodes] if nodes else []
     stories, returns = read_stories(source, states), read_returns(source, states)
     now = format_minute(format_time(source.clock.now()))
@@ -33,11 +33,6 @@ def answer_tickets(source: RecordSource, records: Collection[TicketRecord]) -> l
         lines = _list_answers(record, stories, back, page) if not record.closed_at else ()
         answered.append(replace(record, answers=tuple(map(_shorten, lines))))
     return answered
-
-
-def _list_nodes(record: TicketRecord) -> set[str]:
-    """Return the nodes that a ticket is about, among other devices: a part stands behind its node."""
-    return {record.ticket.node, *(place.device.partition(" ")[0] for place in record.ticket.places)}
 
 
 def _list_answers(record: TicketRecord, stories: Mapping[str, NodeStory], back: str, page: str) -> Iterator[str]:
@@ -76,7 +71,9 @@ def _list_incidents(record: TicketRecord, stories: Mapping[str, NodeStory]) -> l
         return [each for each in own if each.first == rest.rpartition("/")[2]][:1]
     if kind in ("stay", "late"):
         return [*own[:1]]
-    every = [(name, each) for name in sorted(_list_nodes(record)) for each in stories.get(name, NO_STORY).incidents]
+    every = [
+        (name, each) for name in sorted(list_named_nodes(record)) for each in stories.get(name, NO_STORY).incidents
+    ]
     if kind == "fabric":
         ends = {place.device for place in record.ticket.places}
         return [each for name, each in every if f"{name} {each.part}" in ends]
