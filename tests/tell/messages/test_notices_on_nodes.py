@@ -167,7 +167,7 @@ def plan(hall: Hall, days: int, reason: str = "a new kernel") -> None:
 def test_planned_work_is_read_on_a_node_that_serves_until_it_is_over(hall: Hall, cluster: KubeFake):
     plan(hall, days=3)
     hall.tell()
-    assert (shown(cluster, "n0004")["status"], shown(cluster, "n0004")["reason"]) == ("True", "InService")
+    assert (shown(cluster, "n0004")["status"], shown(cluster, "n0004")["reason"]) == ("True", "PlannedWork")
     first = shown(cluster, "n0004")["message"]
     assert first.startswith("Planned: reboot from ")
     assert first.endswith(": a new kernel")
@@ -177,12 +177,13 @@ def test_planned_work_is_read_on_a_node_that_serves_until_it_is_over(hall: Hall,
     plan(hall, days=5)
     hall.tell()
     assert shown(cluster, "n0004")["message"] not in ("", first)
-    assert len(events(cluster)) == 2, "a deferral is announced"
+    assert [reason for _, reason in events(cluster)] == ["PlannedWork"] * 2, "a deferral is announced"
     dropped = OperationDroppedEntry("op-1", "ann", "not needed any more")
     hall.ledger.append(dropped.make_entry("dropped", hall.now().isoformat()))
     hall.tell()
     hall.tell()
     assert shown(cluster, "n0004")["message"] == "The node is in service, and no work is planned on it."
+    assert shown(cluster, "n0004")["reason"] == "InService"
     assert kinds(hall) == ["notice.intent", "notice.verified"] * 3
 
 

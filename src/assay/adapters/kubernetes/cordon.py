@@ -301,7 +301,11 @@ def undrain_node(cluster: KubernetesApi, node: KubernetesObject, began: datetime
     def build(seen: KubernetesObject) -> KubernetesObject | None:
         due = _is_due(seen, began)
         reasons.append(describe_foreign_cordon(seen) if due else "")
-        return _build_undrain_patch(seen) if due else None
+        metadata = {
+            "resourceVersion": seen["metadata"]["resourceVersion"],
+            "annotations": {VERIFY_UNDRAIN_ANNOTATION: None},
+        }
+        return {"metadata": metadata, "spec": {"unschedulable": None}} if due else None
 
     patch_with_retries(cluster, node, build)
     return reasons[-1]
@@ -327,14 +331,6 @@ def _list_write_times(node: KubernetesObject, path: tuple[str, ...]) -> Iterator
             fields = fields.get(key) if isinstance(fields, dict) else None
         if fields is not None and entry.get("time"):
             yield datetime.fromisoformat(entry["time"])
-
-
-def _build_undrain_patch(node: KubernetesObject) -> KubernetesObject:
-    metadata = {
-        "resourceVersion": node["metadata"]["resourceVersion"],
-        "annotations": {VERIFY_UNDRAIN_ANNOTATION: None},
-    }
-    return {"metadata": metadata, "spec": {"unschedulable": None}}
 
 
 def show_notices(cluster: KubernetesApi, notices: Mapping[str, NodeNotice]) -> None:
@@ -425,7 +421,8 @@ def _make_condition(notice: NodeNotice) -> StatusCondition:
 
 
 def _name_reason(notice: NodeNotice) -> str:
-    return "InService" if notice.in_service else "OutOfService"
+    standing = "PlannedWork" if notice.is_worth_a_comment else "InService"
+    return standing if notice.in_service else "OutOfService"
 
 
 def _name_event(notice: NodeNotice) -> str:
@@ -450,7 +447,7 @@ def _make_event(node: str, notice: NodeNotice) -> KubernetesObject:
         "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "type": "Normal" if notice.in_service else "Warning",
         "reason": _name_reason(notice),
-        "action": "ReturnToService" if notice.in_service else "LeaveService",
+        "action": {"InService": "ReturnToService", "PlannedWork": "PlanWork"}.get(_name_reason(notice), "LeaveService"),
         "regarding": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
         "reportingController": REPORTER,
         "reportingInstance": socket.gethostname()[:MAX_INSTANCE],
