@@ -276,6 +276,23 @@ class RanksNodes(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedWindow:
+    """A time (seconds since 1970) in which no job may run on nodes. No nodes: nobody waits for it any more."""
+
+    nodes: tuple[str, ...]
+    starts_at: int
+    ends_at: int
+
+
+@runtime_checkable
+class ReservesWindows(Protocol):
+    """A scheduler that can start no job on a node that would run into a window. Others' reservations stay."""
+
+    def reserve_windows(self, windows: Mapping[str, PlannedWindow]) -> dict[str, str]:
+        """Reserve these windows, by ids of operations. Return why one is not as it should be when it is read again."""
+
+
 class NoScheduler:
     """The scheduler `none`: nothing places jobs on the node, so there are no customers, and nothing to cordon."""
 

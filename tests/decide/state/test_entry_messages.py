@@ -242,6 +242,11 @@ LINES = [
         "planned work is deferred by acme to 2026-12-25 08:00 UTC: a run ends",
     ),
     (
+        "operation.reserved",
+        {"operation": "o1", "reason": "Slurm failed: Access/permission denied"},
+        "planned work: Slurm failed: Access/permission denied",
+    ),
+    (
         "operation.dropped",
         {"operation": "o1", "who": "", "reason": "it is held"},
         "planned work did not begin: it is held",

@@ -23,7 +23,7 @@ from assay.act.loop.fleet_reload import accept_commit
 from assay.act.loop.pass_log import records_pass
 from assay.act.loop.rack_leases import WHOLE_FLEET, RackAssignment, hold_rack_assignment
 from assay.act.loop.snapshot import FleetSnapshotCache
-from assay.act.orders.operations import begin_due_operations
+from assay.act.orders.operations import begin_due_operations, reserve_windows
 from assay.act.rollouts.commit_adoption import take_up_fleet
 from assay.act.rollouts.rollout_advance import advance_rollout
 from assay.act.tickets.ticket_updates import update_tickets
@@ -48,13 +48,14 @@ DELIVERY_LEASE_S = 120.0
 
 
 def tell_people(context: ControllerContext, fleet_state: FleetSnapshotCache, *, keep: bool = False) -> None:
-    """Update the tickets, and call the context's tellers; of several controllers, one does so.
+    """Update tickets and reservations for planned work, and call the context's tellers; of several controllers, one.
 
     With `keep`, the same one does so the next time.
     """
     with hold_delivery_lease(context.ledger, keep=keep) as is_ours:
         if is_ours:
             update_tickets(context, fleet_state)
+            reserve_windows(context)
             for tell in context.tellers:
                 tell(context)
 

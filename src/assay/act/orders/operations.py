@@ -11,11 +11,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import product
 from typing import cast
 
+from assay.act.actions.action import ActionContext
 from assay.act.loop.rack_leases import DECIDING
 from assay.act.orders.orders import OperatorIdentity, WantedMove, find_policy_of_state, make_move_order
 from assay.act.orders.visitor_orders import OrderRefused
+from assay.adapters.scheduler import PlannedWindow, ReservesWindows, group_by_scheduler
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.operation_record import CUSTOMER, ENDED, OPERATIONS, OperationHistory, OperationRecord
 from assay.ledger.ledger_reader import read_projection
@@ -26,15 +29,17 @@ from assay.model.entries.node_entries import (
     OperationDeferredEntry,
     OperationDroppedEntry,
     OperationPlannedEntry,
+    OperationReservedEntry,
     OrderedOperation,
 )
-from assay.model.errors import AssayError
+from assay.model.errors import AssayError, describe_error
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.policy_sections import OperationName, OperationRule
 from assay.model.timestamps import format_time, hours, parse_time
 
 MAX_NODES = 512
+RESERVED = "its scheduler starts no job that would run into the window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +259,35 @@ def begin_due_operations(fleet: Fleet, ledger: Ledger, states: Mapping[str, Node
                 ledger.append(*orders.begin_planned(record, states))
 
 
+def reserve_windows(context: ActionContext) -> None:
+    """Let schedulers start no job that would run into planned work. What a killed process left is corrected."""
+    fleet, at = context.fleet, context.clock.now()
+    known = read_projection(context.ledger, OPERATIONS).operations.values()
+    records = [record for record in known if record.starts_at and parse_time(record.ends_at) > at]
+    names = {each.node for record in records for each in record.nodes if each.node in fleet.nodes}
+    nodes = [fleet.nodes[name] for name in sorted(names) if not fleet.is_watched(name)]
+    for scheduler, ours in group_by_scheduler(nodes, context.workloads).nodes.items():
+        if not isinstance(scheduler, ReservesWindows):
+            continue
+        windows = {record.id: _make_window(record, ours) for record in records if any(map(record.find, ours))}
+        try:
+            problems = scheduler.reserve_windows(windows)
+        except Exception as error:  # whatever it is, the other schedulers go on
+            problems = dict.fromkeys(windows, describe_error(error).partition("\n")[0])
+        for record, node in product(records, ours):
+            answer, each = OperationReservedEntry(record.id, problems.get(record.id, RESERVED)), record.find(node)
+            if each and each.state == "planned" and each.text != answer.reason:
+                ident = derive_id(answer.kind, record.id, node, answer.reason, format_time(at))
+                context.ledger.append(answer.make_entry(ident, format_time(at), node))
+
+
+def _make_window(record: OperationRecord, nodes: Collection[str]) -> PlannedWindow:
+    """Return the window of an operation on those of `nodes` that wait for it."""
+    waiting = sorted(each.node for each in record.nodes if each.node in nodes and each.state not in ("running", *ENDED))
+    times = (int(parse_time(at).timestamp()) for at in (record.starts_at, record.ends_at))
+    return PlannedWindow(tuple(waiting), *times)
+
+
 def find_operation(ledger: Ledger, ident: str) -> OperationRecord:
     """Return the operation whose id begins so. Raises AssayError unless there is exactly one."""
     operations = read_projection(ledger, OPERATIONS).operations
@@ -273,10 +307,9 @@ def expand_rack(fleet: Fleet, rack: str) -> Sequence[str]:
 def _require_same(known: OperationRecord, wish: WantedOperation, operator: OperatorIdentity) -> OperationRecord:
     """Return the record under this key. Raises OrderRefused if the key stands for something else."""
     nodes = {each.node for each in known.nodes}
-    if bool(known.starts_at) != bool(wish.starts_at):
-        raise OrderRefused(f"the key {wish.key} is that of another operation: {known.operation}, {known.id}")
-    asked = (wish.name, set(wish.nodes), operator.reason, set(wish.gpus))
-    if (known.operation, nodes, known.reason, set(known.gpus)) != asked or (wish.now and not known.now):
+    asked = (wish.name, set(wish.nodes), operator.reason, set(wish.gpus), bool(wish.starts_at))
+    there = (known.operation, nodes, known.reason, set(known.gpus), bool(known.starts_at))
+    if there != asked or (wish.now and not known.now):
         raise OrderRefused(f"the key {wish.key} is that of another operation: {known.operation}, {known.id}")
     return known
 

@@ -11,6 +11,7 @@ reading and our order is overwritten. Earlier ones stay.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -19,6 +20,7 @@ from assay.adapters.scheduler import (
     VERIFY_UNDRAIN,
     CustomerJob,
     NodeNotice,
+    PlannedWindow,
     SchedulerNodeStatus,
     SpareRunResult,
     format_jobs,
@@ -32,13 +34,16 @@ from assay.adapters.slurm.cordon import (
     find_slurm_cordon,
     is_closed_in_slurm,
     is_our_notice,
-    list_reserved_nodes,
+    list_unreserved,
     make_drain_orders,
     make_notice_orders,
     make_rank_orders,
     make_release_orders,
     make_reservation_orders,
+    make_window_orders,
     read_reservation_reason,
+    read_reservations,
+    read_windows,
 )
 from assay.adapters.slurm.jobs import is_our_job, list_customer_jobs, occupies_node, split_requeued_and_cancelled
 from assay.adapters.slurm.spare_run import SlurmSpareJob, run_spare_job
@@ -173,6 +178,17 @@ class SlurmScheduler:
         self.client.run_scontrol(make_rank_orders(self._nodes(), is_last))
         return find_misranked(self._nodes(), is_last)
 
+    def reserve_windows(self, windows: Mapping[str, PlannedWindow]) -> dict[str, str]:
+        """Keep a reservation for each window, `assay-planned-ID`; with one scontrol if nothing changed."""
+        reserved, refusal = read_windows(self.client), "Slurm does not show its reservation"
+        if orders := list(make_window_orders(reserved, windows, time.time())):
+            try:
+                self.client.run_scontrol(orders)
+            except AssayError as error:
+                refusal = error.what
+            reserved = read_windows(self.client)
+        return dict.fromkeys(list_unreserved(reserved, windows), refusal)
+
     @property
     def _notice_field(self) -> NoticeField:
         """Where notices are: the comment, unless it has the reasons of reservations."""
@@ -208,7 +224,7 @@ class SlurmScheduler:
         """Return the nodes that we reserved. Slurm is asked only if there can be one."""
         reasons = (node.comment for node in nodes if not is_our_notice(node.comment))
         possible = self.uses_reservation or any(map(is_our_reason, reasons))
-        return list_reserved_nodes(self.client) if possible else set()
+        return set(read_reservations(self.client, RESERVATION_PREFIX)) if possible else set()
 
 
 def _make_unknown_node_error(*nodes: str) -> AssayError:

@@ -71,8 +71,8 @@ class SlurmClient:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of the programs."""
-        return {**os.environ, "SLURM_CONF": self.conf} if self.conf else dict(os.environ)
+        """The environment of the programs. scontrol shows times in seconds since 1970: no time zone changes them."""
+        return {**os.environ, "SLURM_TIME_FORMAT": "%s"} | ({"SLURM_CONF": self.conf} if self.conf else {})
 
     def run(
         self, command: Sequence[str], stdin: str = "", timeout_s: float | None = None

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from assay.adapters.scheduler import NodeNotice
+from assay.adapters.scheduler import NodeNotice, PlannedWindow
 from assay.adapters.slurm.client import SlurmClient, SlurmNode, read_user_name
 from assay.model.cordon_ownership import (
     REASON_PREFIX,
@@ -21,6 +21,7 @@ from assay.model.cordon_ownership import (
     prefix_reason,
     tag_reason,
 )
+from assay.model.text.lists import expand_node_set
 
 UNKNOWN_NODE = "Slurm does not know this node"
 LAST_WEIGHT = 1_000_000
@@ -28,6 +29,7 @@ LAST_WEIGHT = 1_000_000
 NOTICE_PREFIX = f"{REASON_PREFIX} for customers: "
 NoticeField = Literal["comment", "extra"]
 RESERVATION_PREFIX = "assay-suspicious-"
+WINDOW_PREFIX = "assay-planned-"
 RESERVATION_FLAGS = "maint,ignore_jobs"
 CLOSED_NODE_STATES = ("DOWN", "FAIL", "ERROR", "INVAL", "FUTURE")
 """Slurm starts no job on the node, even if it is not drained."""
@@ -72,11 +74,41 @@ def make_drain_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterable[str]
     )
 
 
-def list_reserved_nodes(client: SlurmClient) -> set[str]:
-    """Return the nodes that have a reservation of ours, by its name."""
+def read_reservations(client: SlurmClient, prefix: str) -> dict[str, dict[str, str]]:
+    """Return the fields of the reservations whose names begin so, by the rest of their names."""
     lines = client.read_lines("scontrol", "--oneliner", "show", "reservation")
-    names = [line.split()[0].removeprefix("ReservationName=") for line in lines if line]
-    return {name.removeprefix(RESERVATION_PREFIX) for name in names if name.startswith(RESERVATION_PREFIX)}
+    found = [dict(word.partition("=")[::2] for word in line.split()) for line in lines]
+    ours = [fields for fields in found if fields.get("ReservationName", "").startswith(prefix)]
+    return {fields["ReservationName"].removeprefix(prefix): fields for fields in ours}
+
+
+def read_windows(client: SlurmClient) -> dict[str, PlannedWindow]:
+    """Return the windows that are reserved for planned work, by the ids of their operations."""
+    return {
+        ident: PlannedWindow(expand_node_set(fields["Nodes"]), int(fields["StartTime"]), int(fields["EndTime"]))
+        for ident, fields in read_reservations(client, WINDOW_PREFIX).items()
+    }
+
+
+def list_unreserved(reserved: Mapping[str, PlannedWindow], windows: Mapping[str, PlannedWindow]) -> list[str]:
+    """Return which windows are not reserved as they are, or are reserved still though nobody waits for them."""
+    return [ident for ident, window in windows.items() if reserved.get(ident) != (window if window.nodes else None)]
+
+
+def make_window_orders(
+    reserved: Mapping[str, PlannedWindow], windows: Mapping[str, PlannedWindow], now: float
+) -> Iterator[str]:
+    """Yield the orders for scontrol that reserve windows, change and delete them. Slurm moves none that has begun."""
+    for ident in list_unreserved(reserved, windows):
+        name, wanted, known = f"{WINDOW_PREFIX}{ident}", windows[ident], reserved.get(ident)
+        moves = known is None or known.starts_at != wanted.starts_at
+        if known and (not wanted.nodes or (moves and known.starts_at <= now)):
+            yield f"delete reservation={name}"
+            known = None
+        if wanted.nodes:
+            order = "update" if known else f"create users={read_user_name()} flags={RESERVATION_FLAGS}"
+            start = f"starttime=uts{wanted.starts_at} " if moves else ""
+            yield f"{order} reservationname={name} nodes={','.join(wanted.nodes)} {start}endtime=uts{wanted.ends_at}"
 
 
 def read_reservation_reason(node: SlurmNode) -> str:
@@ -89,10 +121,8 @@ def make_reservation_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterato
     for node, reason in reasons:
         if not node.comment or is_untampered(node.comment):
             yield f'update nodename={node.name} comment="{tag_reason(reason)}"'
-        options = (
-            f"nodes={node.name} users={read_user_name()} starttime=now duration=infinite flags={RESERVATION_FLAGS}"
-        )
-        yield f"create reservationname={RESERVATION_PREFIX}{node.name} {options}"
+        options = f"users={read_user_name()} starttime=now duration=infinite flags={RESERVATION_FLAGS}"
+        yield f"create reservationname={RESERVATION_PREFIX}{node.name} nodes={node.name} {options}"
 
 
 def make_release_orders(node: SlurmNode) -> Iterator[str]:

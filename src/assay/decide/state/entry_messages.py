@@ -348,6 +348,7 @@ _WORDS: Mapping[type[EntryContent], str | Callable[[Any, str], str]] = {
         if entry.who
         else f"planned work did not begin: {entry.reason}"
     ),
+    operator.OperationReservedEntry: "planned work: {0.reason}",
     operator.ZapRequestedEntry: _format_move,
     operator.ApprovedEntry: "approved by {0.who}: {0.reason}",
     operator.DeclinedEntry: "declined by {0.who}: {0.reason}",

@@ -18,6 +18,7 @@ from assay.model.entries.node_entries import (
     OperationDeferredEntry,
     OperationDroppedEntry,
     OperationPlannedEntry,
+    OperationReservedEntry,
     OrderedOperation,
     OrderOutlivedEntry,
     TransitionEntry,
@@ -136,8 +137,12 @@ class OperationHistory:
                 self._apply_plan(entry)
             case OperationDeferredEntry.kind:
                 self._apply_deferral(entry)
+            case OperationReservedEntry.kind:
+                answer = OperationReservedEntry.read(entry)
+                self._set_planned(entry, answer.operation, "planned", answer.reason)
             case OperationDroppedEntry.kind:
-                self._apply_drop(entry)
+                dropped = OperationDroppedEntry.read(entry)
+                self._set_planned(entry, dropped.operation, "cancelled" if dropped.who else "failed", dropped.reason)
             case NodeRenamedEntry.kind:
                 self._rename(NodeRenamedEntry.read(entry).old, entry.node)
             case kind if entry.node in self.open and (handle := _HANDLERS.get(kind)):
@@ -182,18 +187,17 @@ class OperationHistory:
             record,
             starts_at=deferral.starts_at,
             ends_at=deferral.ends_at,
+            nodes=tuple(replace(each, text="") for each in record.nodes),
             deferred_hours=record.deferred_hours + (later if deferral.role == CUSTOMER else 0.0),
             updated_at=entry.at,
             position=entry.seq,
         )
 
-    def _apply_drop(self, entry: LedgerEntry) -> None:
-        """End what never began: on one node, because it was refused there, or on all."""
-        dropped = OperationDroppedEntry.read(entry)
-        record = self.operations[dropped.operation]
-        state: OperationState = "cancelled" if dropped.who else "failed"
+    def _set_planned(self, entry: LedgerEntry, operation: str, state: OperationState, text: str) -> None:
+        """Change what has not begun: on one node or on all."""
+        record = self.operations[operation]
         nodes = tuple(
-            OperationOnNode(each.node, state, dropped.reason, entry.at, each.order)
+            OperationOnNode(each.node, state, text, entry.at, each.order)
             if each.state == "planned" and entry.node in ("", each.node)
             else each
             for each in record.nodes
@@ -301,7 +305,9 @@ def _settle(record: OperationRecord, entry: LedgerEntry, nodes: tuple[OperationO
     return replace(record, nodes=nodes, state=state, updated_at=entry.at, position=entry.seq)
 
 
-PLANNING = (OperationPlannedEntry.kind, OperationDeferredEntry.kind, OperationDroppedEntry.kind)
+PLANNING = frozenset(
+    {OperationPlannedEntry.kind, OperationDeferredEntry.kind, OperationReservedEntry.kind, OperationDroppedEntry.kind}
+)
 _HANDLERS = {
     DecisionEntry.kind: OperationHistory._apply_decision,
     TransitionEntry.kind: OperationHistory._apply_transition,

@@ -225,6 +225,15 @@ class OperationDroppedEntry(EntryContent):
     reason: str
 
 
+@fact
+class OperationReservedEntry(EntryContent):
+    """What the node's scheduler answered when it was asked to keep jobs out of the window of planned work."""
+
+    kind = "operation.reserved"
+    operation: str
+    reason: str
+
+
 class ZapRequestedEntry(MoveEntry):
     """A person wants the node zapped; `to` is the state that zaps it."""
 
