@@ -261,15 +261,19 @@ def begin_due_operations(fleet: Fleet, ledger: Ledger, states: Mapping[str, Node
 
 def reserve_windows(context: ActionContext) -> None:
     """Let schedulers start no job that would run into planned work. What a killed process left is corrected."""
-    fleet, at = context.fleet, context.clock.now()
+    fleet, now = context.fleet, context.clock.now()
     known = read_projection(context.ledger, OPERATIONS).operations.values()
-    records = [record for record in known if record.starts_at and parse_time(record.ends_at) > at]
+    records = [record for record in known if record.starts_at and parse_time(record.ends_at) > now]
     names = {each.node for record in records for each in record.nodes if each.node in fleet.nodes}
     nodes = [fleet.nodes[name] for name in sorted(names) if not fleet.is_watched(name)]
     for scheduler, ours in group_by_scheduler(nodes, context.workloads).nodes.items():
         if not isinstance(scheduler, ReservesWindows):
             continue
-        windows = {record.id: _make_window(record, ours) for record in records if any(map(record.find, ours))}
+        windows = dict[str, PlannedWindow]()
+        for record in (record for record in records if any(map(record.find, ours))):
+            waiting = {each.node for each in record.nodes if each.state not in ("running", *ENDED)}
+            times = (int(parse_time(at).timestamp()) for at in (record.starts_at, record.ends_at))
+            windows[record.id] = PlannedWindow(tuple(sorted(waiting.intersection(ours))), *times)
         try:
             problems = scheduler.reserve_windows(windows)
         except Exception as error:  # whatever it is, the other schedulers go on
@@ -277,15 +281,8 @@ def reserve_windows(context: ActionContext) -> None:
         for record, node in product(records, ours):
             answer, each = OperationReservedEntry(record.id, problems.get(record.id, RESERVED)), record.find(node)
             if each and each.state == "planned" and each.text != answer.reason:
-                ident = derive_id(answer.kind, record.id, node, answer.reason, format_time(at))
-                context.ledger.append(answer.make_entry(ident, format_time(at), node))
-
-
-def _make_window(record: OperationRecord, nodes: Collection[str]) -> PlannedWindow:
-    """Return the window of an operation on those of `nodes` that wait for it."""
-    waiting = sorted(each.node for each in record.nodes if each.node in nodes and each.state not in ("running", *ENDED))
-    times = (int(parse_time(at).timestamp()) for at in (record.starts_at, record.ends_at))
-    return PlannedWindow(tuple(waiting), *times)
+                ident = derive_id(answer.kind, record.id, node, answer.reason, format_time(now))
+                context.ledger.append(answer.make_entry(ident, format_time(now), node))
 
 
 def find_operation(ledger: Ledger, ident: str) -> OperationRecord:

@@ -77,8 +77,8 @@ def make_drain_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterable[str]
 def read_reservations(client: SlurmClient, prefix: str) -> dict[str, dict[str, str]]:
     """Return the fields of the reservations whose names begin so, by the rest of their names."""
     lines = client.read_lines("scontrol", "--oneliner", "show", "reservation")
-    found = [dict(word.partition("=")[::2] for word in line.split()) for line in lines]
-    ours = [fields for fields in found if fields.get("ReservationName", "").startswith(prefix)]
+    records = [dict(word.partition("=")[::2] for word in line.split()) for line in lines]
+    ours = [fields for fields in records if fields.get("ReservationName", "").startswith(prefix)]
     return {fields["ReservationName"].removeprefix(prefix): fields for fields in ours}
 
 
