@@ -9,7 +9,7 @@ import pytest
 from tests.support.slurm_cluster import Cluster, cluster, said
 from tests.support.slurm_room import SETTINGS
 
-NODES = tuple(f"n{number:04d}" for number in range(1, 61))
+NODES = tuple(f"n{number:04d}" for number in range(1, 81))
 
 
 @pytest.fixture(scope="session")

@@ -557,4 +557,4 @@ def decode_node_states(lines: Sequence[str]) -> NodeStateProjection:
     return NodeStateProjection(plain["seq"], weeks, states, machines, {*states, *plain["former"]})
 
 
-STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 13, encode_node_states, decode_node_states)
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 14, encode_node_states, decode_node_states)
