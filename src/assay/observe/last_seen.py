@@ -23,12 +23,12 @@ from assay.model.errors import AssayError
 
 CONTACTS_FILE = "heard.sqlite"
 LOCK_TIMEOUT_S = 10.0
-TABLES = """
-CREATE TABLE IF NOT EXISTS word (
-    node TEXT, source TEXT, at TEXT, since TEXT, looked TEXT, PRIMARY KEY (node, source)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS agent (
-    node TEXT PRIMARY KEY, life TEXT, acked INTEGER, received INTEGER, state TEXT) WITHOUT ROWID;
-"""
+TABLES = (
+    """CREATE TABLE IF NOT EXISTS word (
+    node TEXT, source TEXT, at TEXT, since TEXT, looked TEXT, PRIMARY KEY (node, source)) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS agent (
+    node TEXT PRIMARY KEY, life TEXT, acked INTEGER, received INTEGER, state TEXT) WITHOUT ROWID""",
+)
 ALL_AGENTS = ("", "agent")
 CLOCK_OFF = "clock_off_s"
 """In an agent's state: by how many seconds its clock was ahead of the server's when it delivered last."""
@@ -98,16 +98,19 @@ class LastSeen:
         return {(node, source): at_s for node, source, at_s in rows if at_s is not None}
 
     def _select(self, columns: str, table: str, nodes: Collection[str] | None) -> list[Any]:
-        """Return the rows of a table, or those of `nodes`."""
+        """Return the rows of a table, or those of `nodes`. Nothing is made or locked: pages and commands read often."""
+        if not self._path.exists():
+            return []
         chosen = "" if nodes is None else "WHERE node IN (SELECT value FROM json_each(?))"
         named = () if nodes is None else (json.dumps([*nodes]),)
-        with self._read() as data:
+        with self._connect("ro") as data:
+            if not data.execute("SELECT 1 FROM sqlite_master").fetchone():
+                return []  # another process is making the file
             return data.execute(f"SELECT {columns} FROM {table} {chosen}", named).fetchall()  # noqa: S608
 
     def count_received(self) -> int:
         """Return how many items all agents have delivered."""
-        with self._read() as data:
-            return int(data.execute("SELECT coalesce(sum(received), 0) FROM agent").fetchone()[0])
+        return sum(received for (received,) in self._select("received", "agent", None))
 
     def record_polls(self, answered: Mapping[tuple[str, str], bool], now: datetime) -> None:
         """Record that sources (node, source) were polled now, and whether they answered."""
@@ -128,28 +131,21 @@ class LastSeen:
             _write_contact(data, ALL_AGENTS, Contact(now, since, now))
 
     @contextlib.contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
-        """Yield the file, an empty one if there is none. Nothing is made or locked: pages and commands read often."""
-        has_file = self._path.exists()
-        with self._connect(f"{self._path.absolute().as_uri()}?mode=ro" if has_file else ":memory:") as data:
-            if not has_file:
-                data.executescript(TABLES)
-            yield data
-
-    @contextlib.contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         """Yield the file inside a transaction."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._connect(self._path.absolute().as_uri()) as data:
+        with self._connect("rwc") as data:
             data.execute("PRAGMA journal_mode = WAL")
             data.execute("PRAGMA synchronous = NORMAL")  # the last rows may be lost: agents send their items again
-            data.executescript(TABLES)
             with data:
                 data.execute("BEGIN IMMEDIATE")
+                for table in TABLES:
+                    data.execute(table)
                 yield data
 
     @contextlib.contextmanager
-    def _connect(self, uri: str) -> Iterator[sqlite3.Connection]:
+    def _connect(self, mode: str) -> Iterator[sqlite3.Connection]:
+        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
         try:
             with contextlib.closing(sqlite3.connect(uri, timeout=LOCK_TIMEOUT_S, uri=True)) as data:
                 yield data
