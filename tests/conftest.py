@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Generator
@@ -75,6 +76,8 @@ settings.load_profile("repeatable")
 
 
 yaml.safe_load = partial(yaml.load, Loader=yaml.CSafeLoader)  # the same, in a tenth of the time
+yaml.safe_load_all = partial(yaml.load_all, Loader=yaml.CSafeLoader)
+re._MAXCACHE = 100_000  # a catalogue of faults has more patterns than Python keeps, and hundreds of tests read one
 
 
 gc.set_threshold(10_000, 20, 20)  # looking for garbage often is a tenth of the tests' CPU time
