@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.decide.rollouts.node_progress import judge_progress
+from assay.model.entries.node_entries import OperationDeferredEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.schedules import RolloutHours
+from assay.model.timestamps import format_minute, format_time
 from tests.decide.rollout_on_paper import RolloutOnPaper, names
 
 
@@ -106,6 +108,19 @@ def test_a_held_node_that_waits_is_left_out_and_the_rollout_says_what_it_waits_f
     assert roll.rollout.status == "running"
     assert sorted(roll.orders()) == ["n00", "n01", "n03"]
     assert roll.look().waits_for == "n02: held by ann: a benchmark"
+
+
+def test_a_deferred_node_is_left_out_until_its_time(fleet):
+    roll = fleet(4)
+    roll.start(names("n", 4))
+    until = format_time(roll.paper.now + timedelta(days=30))
+    deferral = OperationDeferredEntry(roll.rollout.id, "acme", "a run ends", until)
+    roll.paper.write(deferral.make_entry("deferred", format_time(roll.paper.now), "n02"))
+    roll.days(8)
+    assert sorted(roll.orders()) == ["n00", "n01", "n03"]
+    assert roll.look().waits_for == f"n02: deferred to {format_minute(until)}"
+    roll.days(30)
+    assert roll.rollout.end_reason == "4 of 4 nodes proven"
 
 
 def test_an_open_breaker_that_it_did_not_open_pauses_and_stops_orders(fleet):

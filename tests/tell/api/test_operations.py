@@ -379,6 +379,31 @@ def test_a_rollout_is_planned_work_of_its_nodes_that_customers_read_and_subscrib
     assert [(item["event"], item["node"]) for item in find_planned([dropped], known, pools)] == [("dropped", "n0014")]
 
 
+def test_customers_defer_a_rollout_on_their_nodes_within_bounds(ann: Caller, acme: Caller, state: AppState) -> None:
+    begin = parse_time(ann.get(f"{PATH}/{ROLLOUT}").json["starts_at"])
+
+    def defer(caller: Caller, by_h: float) -> Reply:
+        body = {"starts_at": format_time(begin + hours(by_h)), "reason": "a run ends"}
+        return caller.post(f"{PATH}/{ROLLOUT}/defer", body, content_type="application/json")
+
+    assert "no longer" in defer(acme, 337).json["detail"]
+    later = defer(acme, 300)
+    assert (later.status, later.json["starts_at"]) == (200, format_time(begin + hours(300))), later.body
+    position = state.context.ledger.head()
+    assert defer(acme, 300).status == 200
+    assert state.context.ledger.head() == position, "a second time changes nothing"
+    told = state.records.read_operations(None)[ROLLOUT]
+    assert all(one.deferred_to for one in told.nodes)
+    assert parse_time(told.ends_at) > begin + hours(300)
+    assert {item["since"] for item in find_planned([told], {}, {"n0013": "h100-a"})} == {
+        format_time(begin + hours(300))
+    }
+    [entry] = state.context.ledger.entries("n0013", ["operation.deferred"])
+    assert (entry.body["who"], entry.body["operation"]) == ("acme", ROLLOUT)
+    assert defer(ann, 400).status == 200, "operators have no bound"
+    assert defer(acme, 1).json["starts_at"] == format_time(begin + hours(1)), "and customers may have it sooner again"
+
+
 def test_a_swap_is_in_the_same_list(acme: Caller, state: AppState) -> None:
     at = state.records.clock.now().isoformat()
     swap = NodeReplacedEntry("h100-a", "S-out", "n0012", "S-in", at, "d-swap").make_entry("swap-1", at, "n0011")

@@ -19,6 +19,8 @@ from assay.act.loop.rack_leases import DECIDING
 from assay.act.orders.orders import OperatorIdentity, WantedMove, find_policy_of_state, make_move_order
 from assay.act.orders.visitor_orders import OrderRefused
 from assay.adapters.scheduler import PlannedWindow, ReservesWindows, group_by_scheduler
+from assay.decide.rollouts.decide_rollouts import find_begin
+from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.operation_record import CUSTOMER, ENDED, OPERATIONS, OperationHistory, OperationRecord
 from assay.ledger.ledger_reader import read_projection
@@ -36,7 +38,7 @@ from assay.model.errors import AssayError, describe_error
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.policy_sections import OperationName, OperationRule
-from assay.model.timestamps import format_time, hours, parse_time
+from assay.model.timestamps import format_minute, format_time, hours, parse_time
 
 MAX_NODES = 512
 RESERVED = "its scheduler starts no job that would run into the window"
@@ -155,6 +157,28 @@ class OperationOrders:
             ident = derive_id("operation.deferred", record.id, record.starts_at, format_time(at))
             self.ledger.append(deferral.make_entry(ident, self.operator.at))
             return find_operation(self.ledger, record.id)
+
+    def defer_rollout(self, ident: str, nodes: Collection[str], starts_at: str, role: str = "") -> None:
+        """Let those of `nodes` that wait for a rollout leave service no sooner. A second time changes nothing.
+
+        Raises OrderRefused if none waits, or if the policy does not let customers have it so late.
+        """
+        with self.ledger.exclusive_section(DECIDING):
+            rollout, at = read_projection(self.ledger, ROLLOUTS).rollouts[ident], _parse_moment(starts_at)
+            members = [rollout.members[name] for name in sorted(rollout.members.keys() & nodes)]
+            waiting = [member for member in members if not member.is_ordered_out and not member.proof]
+            if not rollout.is_active or rollout.takes_back or not waiting:
+                raise OrderRefused("no node waits for it, or it takes back what does harm")
+            latest = find_begin(self.fleet.policy, rollout) + hours(self.fleet.policy.rollouts.defer_hours)
+            if role == CUSTOMER and at > latest:
+                raise OrderRefused(f"customers may defer it to {format_minute(format_time(latest))}, and no longer")
+            deferral = OperationDeferredEntry(
+                ident, self.operator.who, self.operator.reason, format_time(at), role=role
+            )
+            for member in waiting:
+                if member.deferred_to != deferral.starts_at:
+                    key = derive_id(deferral.kind, ident, member.node, str(member.deferrals))
+                    self.ledger.append(deferral.make_entry(key, self.operator.at, member.node))
 
     def begin_planned(self, record: OperationRecord, states: Mapping[str, NodeState]) -> Iterator[LedgerEntry]:
         """Yield what begins a planned operation whose time has come: an order for each node, or why there is none."""

@@ -115,7 +115,7 @@ def report_rollout(
     entries = ledger.entries(kinds=DURATION_KINDS, after=max(0, ledger.head() - RECENT_ENTRIES))
     by_node = {state.node: state for state in states}
     facts = FleetFacts(by_node, median_action_durations(entries), median_state_durations(entries))
-    is_out = any(progress.kind in ("out", "leaving") for progress in step.progress)
+    is_out = any(progress.kind in ("out", "leaving", "held") for progress in step.progress)
     hours = _estimate_wave(fleet.policy, facts, rollout) * (len(waves) + is_out)
     return RolloutReport(rollout, step, waves, hours)
 

@@ -15,6 +15,7 @@ from assay.decide.state.node_state import NodeState
 from assay.model.outcome import Outcome
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.text.lists import format_list
+from assay.model.timestamps import format_minute, parse_time
 
 ProgressKind = Literal["waiting", "leaving", "out", "proven", "failed", "held", "left alone"]
 PROGRESS_KINDS: tuple[ProgressKind, ...] = ("proven", "out", "leaving", "waiting", "held", "failed", "left alone")
@@ -28,7 +29,7 @@ class NodeProgress:
 
     - `waiting`: it serves, and has no order yet. `leaving`: it has its order, and waits for room or for a job's end.
     - `out`: on its way through the states, or back and not yet proven. `proven`: it serves with the change.
-    - `failed`: only people get it further, or a check fails on it. `held`: a person holds it.
+    - `failed`: only people get it further, or a check fails on it. `held`: a person holds it, or has deferred it.
     - `left alone`: nothing of this rollout is done to it.
 
     `order_due`: it gets its order without a wave, because an earlier rollout had taken it out.
@@ -117,6 +118,8 @@ def _judge_serving(
         return "left alone", f"the policy draws no way from {node_state.state} to {member.to}"
     if missing := sorted(set(policy.states[member.to].entry) - set(view.profile.actions)):
         return "left alone", f"profile {view.profile.name} does not allow: {', '.join(missing)}"
+    if member.deferred_to and snapshot.now < parse_time(member.deferred_to):
+        return "held", f"deferred to {format_minute(member.deferred_to)}"
     return "waiting", "waits for its wave"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from assay.decide.state.node_state import NodeState
-from assay.model.entries.node_entries import MoveEntry, NodeRenamedEntry, ZapRequestedEntry
+from assay.model.entries.node_entries import MoveEntry, NodeRenamedEntry, OperationDeferredEntry, ZapRequestedEntry
 from assay.model.entries.rollouts import (
     CommitAdoptedEntry,
     NodeProvenEntry,
@@ -46,6 +46,7 @@ class RolloutMember:
 
     `order` is the id of its order and `order_seq` that entry's number, "" and 0 before. `proof` says what proves that
     the node has the change, "" before. `is_under_way`: an earlier rollout had taken it out, and it needs another order.
+    `deferred_to`: it leaves no sooner; `deferrals` counts how often it was deferred.
     """
 
     node: str
@@ -57,6 +58,8 @@ class RolloutMember:
     order_seq: int = 0
     ordered_at: str = ""
     proof: str = ""
+    deferred_to: str = ""
+    deferrals: int = 0
 
     def has_left(self, policy: LifecyclePolicy, state: NodeState) -> bool:
         """Whether the node is out of service for this rollout, or is back with what its target state does."""
@@ -150,6 +153,8 @@ class RolloutHistory:
                 self._apply_order(entry)
             case NodeProvenEntry.kind:
                 self._apply_proof(entry)
+            case OperationDeferredEntry.kind:
+                self._apply_deferral(entry)
             case NodeRenamedEntry.kind:
                 self._rename(NodeRenamedEntry.read(entry).old, entry.node)
             case kind if kind in _CHANGES:
@@ -205,6 +210,13 @@ class RolloutHistory:
         if rollout and rollout.is_active and entry.node in rollout.members:
             self._replace_member(rollout, replace(rollout.members[entry.node], proof=proof.reason))
 
+    def _apply_deferral(self, entry: LedgerEntry) -> None:
+        deferral = OperationDeferredEntry.read(entry)
+        rollout = self.rollouts.get(deferral.operation)
+        if rollout and rollout.is_active and (member := rollout.members.get(entry.node)):
+            later = replace(member, deferred_to=deferral.starts_at, deferrals=member.deferrals + 1)
+            self._replace_member(rollout, later)
+
     def _replace_member(self, rollout: Rollout, member: RolloutMember) -> None:
         """Put a member into a copy of all: one copy for all entries that are applied together."""
         if rollout.members is not self._fresh_members.get(rollout.id):
@@ -230,6 +242,8 @@ def _start(entry: LedgerEntry, earlier: Rollout | None) -> Rollout:
             fresh = RolloutMember(name, group.to, group.reason, group.base, is_replaced)
             if known:
                 fresh = replace(fresh, order=known.order, order_seq=known.order_seq, ordered_at=known.ordered_at)
+            elif earlier and name in earlier.members and not started.takes_back:
+                fresh = replace(fresh, deferred_to=earlier.members[name].deferred_to)
             members[name] = fresh
     which = (started.rollout, started.base, started.commit, entry.at, entry.seq)
     return Rollout(*which, members, started.plan, started.takes_back)
@@ -246,6 +260,7 @@ ROLLOUTS = Projection(
             CommitAdoptedEntry.kind,
             RolloutStartedEntry.kind,
             NodeProvenEntry.kind,
+            OperationDeferredEntry.kind,
             MoveEntry.kind,
             ZapRequestedEntry.kind,
             NodeRenamedEntry.kind,

@@ -53,6 +53,8 @@ class OperationOnNode:
     """Since when: ISO 8601 with the offset of UTC."""
     order: str
     """The id of its entry in the ledger."""
+    deferred_to: str = ""
+    """When a rollout begins here, if it was deferred on this node: ISO 8601 with the offset of UTC; else ""."""
 
 
 @fact
@@ -98,6 +100,10 @@ class OperationRecord:
     def is_over(self) -> bool:
         """Whether it has ended on every node."""
         return self.state in ENDED
+
+    def begins_on(self, each: OperationOnNode) -> str:
+        """Return when a planned one begins on one of its nodes."""
+        return max(self.starts_at, each.deferred_to)
 
     def find(self, node: str) -> OperationOnNode | None:
         """Return how far it is on a node, None if it is not for this node."""
@@ -181,6 +187,8 @@ class OperationHistory:
 
     def _apply_deferral(self, entry: LedgerEntry) -> None:
         deferral = OperationDeferredEntry.read(entry)
+        if entry.node:  # it defers a rollout
+            return
         record = self.operations[deferral.operation]
         later = (parse_time(deferral.starts_at) - parse_time(record.starts_at)).total_seconds() / 3600
         self.operations[record.id] = replace(

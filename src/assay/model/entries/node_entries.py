@@ -204,14 +204,17 @@ class OperationPlannedEntry(EntryContent):
 
 @fact
 class OperationDeferredEntry(EntryContent):
-    """A planned operation begins at another time, as a person asked. `role` is that of who asked."""
+    """A planned operation begins at another time, as a person asked. `role` is that of who asked.
+
+    With a node, `operation` is the rollout that begins there no sooner, and how long it takes is not said.
+    """
 
     kind = "operation.deferred"
     operation: str
     who: str
     reason: str
     starts_at: str
-    ends_at: str
+    ends_at: str = ""
     role: str = ""
 
 

@@ -183,6 +183,7 @@ class RolloutRules(StrictModel):
     - `wait_hours`: so long, the next wave waits for a node that was ordered out and still serves because of a job.
     - `lead_hours`: no node leaves sooner after the rollout began: customers read of it as planned work. One that only
       takes back what the last rollout brought begins at once: what may harm does not stay for the sake of notice.
+    - `defer_hours`: for so long after that may customers defer it on their nodes, but not one that only takes back.
     - `hours`: when waves may begin. Without it, at any time.
     - `reviewed_plan`: `required` lets a rollout wait for a person if its commit names no plan with which it was
       reviewed. With `optional`, it starts.
@@ -194,6 +195,7 @@ class RolloutRules(StrictModel):
     failed_percent: float = Field(default=10, gt=0, le=100)
     wait_hours: float = Field(default=24, gt=0, le=8760)
     lead_hours: float = Field(default=0, ge=0, le=8760)
+    defer_hours: float = Field(default=336, ge=0, le=8760)
     hours: RolloutHours | None = None
     reviewed_plan: Literal["optional", "required"] = "optional"
     history: HistoryBound = Field(default_factory=HistoryBound)

@@ -39,7 +39,7 @@ from assay.tell.server.app_state import AppState
 from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
 from assay.tell.server.requests import make_refusal, read_body
 from assay.tell.server.visitor_rights import Visitor
-from assay.tell.views.calendar import format_calendar
+from assay.tell.views.calendar import ROLLOUT, format_calendar
 
 MAX_ORDER_BYTES = 4096
 OPERATIONS_PATH = "/operations"
@@ -273,19 +273,27 @@ class OperationRoutes(OrderRoutes):
         return self._answer(visitor, record, 200, SECURITY_HEADERS)
 
     async def defer(self, request: Request) -> Response:
-        """Let planned work begin at another time: an operator any, a customer work on nodes that are all theirs."""
+        """Let planned work begin at another time: an operator any, a customer work on nodes that are all theirs.
+
+        A rollout waits on the visitor's nodes, and goes on elsewhere.
+        """
         visitor = await self._admit_orderer(request, OPERATION)
         body = await self._read_order(request, OperationDeferral)
         ident, known = request.path_params["id"], self._state.records.read_operations(None)
         if ident not in self._state.records.read_operations(visitor.sees):
             raise make_refusal(404, "there is no such operation")
         theirs = {state.node for state in self._state.records.read_node_states() if visitor.may_see(state)}
-        if not theirs.issuperset(each.node for each in known[ident].nodes):
-            raise make_refusal(409, "it is for nodes of others too: ask for another time")
-        _refuse_own_work(known[ident])
         orders = self._order_as(visitor, body.reason)
-        record = await self._give(visitor, partial(orders.defer, ident, body.starts_at, visitor.role))
-        return self._answer(visitor, record, 200, SECURITY_HEADERS)
+        defer: Callable[[], object]
+        if known[ident].operation == ROLLOUT:
+            defer = partial(orders.defer_rollout, ident, theirs, body.starts_at, visitor.role)
+        elif theirs.issuperset(each.node for each in known[ident].nodes):
+            _refuse_own_work(known[ident])
+            defer = partial(orders.defer, ident, body.starts_at, visitor.role)
+        else:
+            raise make_refusal(409, "it is for nodes of others too: ask for another time")
+        await self._give(visitor, defer)
+        return self._answer(visitor, known[ident], 200, SECURITY_HEADERS)
 
     async def read_calendar(self, request: Request) -> Response:
         """Return planned work as a calendar that programs subscribe to (iCalendar, RFC 5545)."""

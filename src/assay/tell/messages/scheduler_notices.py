@@ -113,10 +113,11 @@ def list_planned_notices(
     }
     planned = [record for record in operations if record.state == "planned"]
     for record in sorted(planned, key=lambda record: record.starts_at, reverse=True):
-        window = f"from {format_minute(record.starts_at)} to {format_minute(record.ends_at)}"
-        text = shorten(f"{PLANNED}{record.operation} {window}: {record.reason}", MAX_LINE, placeholder=" …")
         for each in (each for each in record.nodes if each.state == "planned"):
-            notices[each.node] = NodeNotice(True, text, derive_id("planned", each.node, record.id, record.starts_at))
+            starts_at = record.begins_on(each)
+            window = f"from {format_minute(starts_at)} to {format_minute(record.ends_at)}"
+            text = shorten(f"{PLANNED}{record.operation} {window}: {record.reason}", MAX_LINE, placeholder=" …")
+            notices[each.node] = NodeNotice(True, text, derive_id("planned", each.node, record.id, starts_at))
     states, serving = read_node_states(context.ledger), context.fleet.states_in_service
     return {node: notice for node, notice in notices.items() if node in states and states[node].state in serving}
 

@@ -93,8 +93,8 @@ def find_planned(
 ) -> Iterator[Item]:
     """Yield an item for each planned operation on a node of `pools` (node → pool) of which there is news. Pure."""
     for record in operations:
-        window = f"from {format_minute(record.starts_at)} to {format_minute(record.ends_at)}"
         for each in record.nodes if record.starts_at else ():
+            starts_at = record.begins_on(each)
             about: Item = {"node": each.node, "operation": record.id}
             last, is_planned = known.get(_name_subject(about)), each.state == "planned"
             was_planned = last is not None and last["event"] == "planned"
@@ -102,8 +102,9 @@ def find_planned(
             is_dropped = was_planned and not is_planned and not has_begun
             if each.node not in pools or not (is_planned or is_dropped):
                 continue
-            if was_planned and is_planned and last and last["since"] == record.starts_at:
+            if was_planned and is_planned and last and last["since"] == starts_at:
                 continue
+            window = f"from {format_minute(starts_at)} to {format_minute(record.ends_at)}"
             texts = {
                 "happened": f"{record.operation} is planned: {record.reason}",
                 "means": f"The node takes no jobs {window}.",
@@ -113,7 +114,7 @@ def find_planned(
             if is_dropped:
                 texts = dict.fromkeys(TEXTS, "") | {"happened": f"{record.operation} {window} does not take place."}
             event: NoticeEvent = "dropped" if is_dropped else "planned"
-            yield {**about, "pool": pools[each.node], "event": event, "since": record.starts_at, **texts}
+            yield {**about, "pool": pools[each.node], "event": event, "since": starts_at, **texts}
 
 
 def _find_event(notice: ServiceNotice, last: Item | None) -> NoticeEvent | None:

@@ -17,6 +17,8 @@ from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.text.lists import format_nodes
 from assay.model.timestamps import format_time, parse_time
 
+ROLLOUT = "rollout"
+"""The name under which rollouts are among the operations."""
 SWAPS_SHOWN = 20
 LINE_BYTES = 73
 """A line has at most 75 bytes; what is folded begins with a space."""
@@ -36,6 +38,7 @@ def describe_rollout(fleet: Fleet, rollout: Rollout, expected_end: str) -> Opera
             text=member.proof,
             at=member.ordered_at or rollout.started_at,
             order=derive_id("operation", rollout.id, name) if member.order else "",
+            deferred_to=member.deferred_to,
         )
         for name, member in rollout.members.items()
     ]
@@ -44,7 +47,7 @@ def describe_rollout(fleet: Fleet, rollout: Rollout, expected_end: str) -> Opera
     changed = max([rollout.started_at, ended, *(each.at for each in nodes)])
     return _make_own_work(
         id=rollout.id,
-        operation="rollout",
+        operation=ROLLOUT,
         reason=" ".join(doing) or "the configuration of the nodes changes",
         state=next((state for state in ("planned", "running", "cancelled") if state in states), "succeeded"),
         created_at=rollout.started_at,
@@ -59,8 +62,8 @@ def describe_rollout(fleet: Fleet, rollout: Rollout, expected_end: str) -> Opera
 
 
 def count_steps(rollout: Rollout) -> int:
-    """Return how many orders and proofs a rollout has had."""
-    return sum(bool(member.order) + bool(member.proof) for member in rollout.members.values())
+    """Return how many orders, deferrals and proofs a rollout has had."""
+    return sum(bool(member.order) + member.deferrals + bool(member.proof) for member in rollout.members.values())
 
 
 def _add_swap(swaps: dict[str, tuple[LedgerEntry, ...]], entry: LedgerEntry) -> dict[str, tuple[LedgerEntry, ...]]:

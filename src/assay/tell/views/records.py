@@ -34,7 +34,7 @@ from assay.ledger.store import Ledger
 from assay.model.clock import Clock
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketRecord
-from assay.model.timestamps import format_time, hours
+from assay.model.timestamps import format_time, hours, parse_time
 from assay.tell.views.calendar import SWAPS, count_steps, describe_rollout, describe_swap
 from assay.tell.views.fabric_view import ScannedFabric
 from assay.tell.views.idle_coverage import PoolCoverage, list_idle_coverage
@@ -166,7 +166,8 @@ class LiveRecords:
             is_asked_for = record.role == CUSTOMER and len(nodes) == len(record.nodes)
             if is_asked_for or (record.starts_at and record.role != CUSTOMER and nodes):
                 who, key = (record.who, record.key) if is_asked_for else ("", "")
-                shown[ident] = replace(record, to="", nodes=nodes, who=who, key=key)
+                starts_at = min(map(record.begins_on, nodes))
+                shown[ident] = replace(record, to="", nodes=nodes, who=who, key=key, starts_at=starts_at)
         return shown
 
     def read_jobs(self, names: Collection[str]) -> StatusReadings:
@@ -181,7 +182,8 @@ class LiveRecords:
             key = (rollout.id, count_steps(rollout))
             if key not in self._expected_ends and rollout.is_active:
                 report = report_rollout(fleet, ledger, self.read_node_states(), rollout, now)
-                end = max(find_begin(fleet.policy, rollout), now) + hours(report.hours_left or 0)
+                later = [parse_time(at) for member in rollout.members.values() if (at := member.deferred_to)]
+                end = max(find_begin(fleet.policy, rollout), now, *later) + hours(report.hours_left or 0)
                 self._expected_ends = {key: format_time(end)}
             yield describe_rollout(fleet, rollout, self._expected_ends.get(key, ""))
         for entry in chain.from_iterable(read_projection(ledger, SWAPS).values()):
