@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from assay.model.cordon_ownership import is_our_reason
 from assay.model.errors import AssayError, describe_error
+from assay.model.facts import frozen
 from assay.model.node import Node
 from assay.model.plugins import SCHEDULERS
 from assay.model.specs.node_settings import NodeSettings
@@ -23,7 +23,7 @@ VERIFY_UNDRAIN = "assay:verify-undrain"
 """In the reason of somebody else's drain: undo this drain after the next verification that the node passes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CustomerJob:
     """One customer's job on a node. A process of which no scheduler knows has an `id` in words, and no name.
 
@@ -45,7 +45,7 @@ class CustomerJob:
         return f"job {self.id} ({self.name}, {self.owner}{blocker})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchedulerNodeStatus:
     """How a scheduler sees a node: the customers' jobs on it, and the reason of its cordon ("" for none).
 
@@ -74,7 +74,7 @@ class SchedulerNodeStatus:
         return bool(self.cordon) and not self.is_self_clearing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpareRunResult:
     """The result of a command in a node's spare time.
 
@@ -176,7 +176,7 @@ def format_jobs(jobs: Iterable[CustomerJob]) -> str:
     return ", ".join(str(job) for job in jobs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatusReadings:
     """One reading of `nodes`: the status of each, and of those whose scheduler gave no answer the reason.
 
@@ -197,7 +197,7 @@ class StatusReadings:
             yield f"{nodes[0]}{more}: cannot tell what is in use: {reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchedulerGroups:
     """Node names by the adapter of their scheduler, and of nodes without a usable adapter the reason."""
 
@@ -233,7 +233,7 @@ PLANNED = "Planned: "
 """How the text of a node in service begins on which work is planned. Of others in service there is nothing to tell."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeNotice:
     """What customers are told of a node: one line of text.
 
@@ -276,7 +276,7 @@ class RanksNodes(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedWindow:
     """A time (seconds since 1970) in which no job may run on nodes. No nodes: nobody waits for it any more."""
 

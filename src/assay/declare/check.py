@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from assay.declare.problems import FleetProblem, ProblemSeverity
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.yaml import ParseCache
 from assay.model.errors import AssayError
-from assay.model.facts import fact, internal
+from assay.model.facts import fact, frozen, internal
 from assay.model.plugins import CHECK_RULES
 from assay.model.specs.spec_document import SpecDocument
 
@@ -46,7 +45,7 @@ FilePosition = tuple[str, int, int]
 """File, line and column (from 1)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleFinding:
     """One mistake, where it is, and how to fix it."""
 
@@ -58,7 +57,7 @@ class RuleFinding:
 RuleFunction = Callable[[RepositoryDraft], Iterable[RuleFinding]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckRule:
     """One rule. `find` is None for problems that the reader reports while it loads the repository.
 

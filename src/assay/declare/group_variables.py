@@ -8,11 +8,12 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from assay.declare.yaml import YamlDocument
+from assay.model.facts import frozen
 
 GROUP_PRIORITY_VARIABLE = "ansible_group_priority"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VariableLayer:
     """Variables from one place: the mapping at `path` of `document`."""
 

@@ -23,6 +23,7 @@ from assay.declare.repository.tree import RepositoryTree, WorkingFolder
 from assay.declare.switch_lists import SwitchListError, insert_switch_lists
 from assay.declare.yaml import ParseCache, UnreadableYaml, YamlDocument, YamlMarks, read_yaml_file
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_model
 
 NOT_INHERITED_KEYS = ("name", "extends", "description")
@@ -35,7 +36,7 @@ SpecEntryKey = tuple[str, str]
 S = TypeVar("S", bound=SpecDocument)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeclaredValue:
     """One entry of a document: its data, and the positions of the entry and its parts.
 

@@ -9,12 +9,12 @@ import ast
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Literal
 
 from assay.declare.repository.tree import MAX_FILE_BYTES, RepositoryTree, WorkingFolder
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.check_catalog import PARTS_OF_SUBJECTS, CheckDeclaration
@@ -30,7 +30,7 @@ MAX_KNOWN_FILES = 512
 """Files of suites whose inputs a process remembers; one takes a few kilobytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LimitBound:
     """A measurement with a limit: `measure("gpu_temperature", …, at_most=limits.gpu_temperature)`."""
 
@@ -39,7 +39,7 @@ class LimitBound:
     limit: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckInputs:
     """What one check reads: fixtures, limits of node specs and of fabrics, and dotted paths of declared values.
 

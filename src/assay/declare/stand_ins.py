@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet
@@ -29,7 +29,7 @@ NODE_VARIABLES = {"serial": "serial_number", "bmc_address": "bmc_address", "mac"
 """What tells which machine a node is: field of Node → variable of the inventory."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StandIn:
     """The entry at `path` of a document: a message that says what it is, and what to do about it."""
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TypeGuard
 
 from assay.declare.repository.tree import MAX_FILE_BYTES, RepositoryTree
+from assay.model.facts import frozen
 from assay.model.units import find_unit_in_name
 
 CheckFunction = ast.FunctionDef | ast.AsyncFunctionDef
@@ -52,7 +53,7 @@ def _is_check(node: ast.stmt) -> TypeGuard[CheckFunction]:
     return isinstance(node, CheckFunction) and node.name.startswith("test_")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasureCall:
     """One call `measure("name", READING, at_most=limits.LIMIT, unit=…)`, with its position.
 
@@ -124,7 +125,7 @@ def _infer_unit(node: ast.expr | None) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceMention:
     """A name that a suite uses, and its position."""
 
@@ -134,7 +135,7 @@ class SourceMention:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuiteTest(SourceMention):
     """A test function; `name` is its pytest id. `marks` are names with their literal arguments, `arguments` its own.
 

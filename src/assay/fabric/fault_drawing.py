@@ -6,11 +6,11 @@ Colours are those of the page that shows it (classes). What a line means is also
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
 from assay.fabric.compare.discrepancy import CablingDiscrepancy
+from assay.model.facts import frozen
 from assay.model.specs.fabric.cable import Cable, CableEnd, PortId
 
 LineKind = Literal["designed", "seen", "right"]
@@ -27,7 +27,7 @@ FindAddress = Callable[[CableEnd], str]
 """Returns the address of the page of an end's device, "" for none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DrawnLine:
     """A cable between two boxes, by their places."""
 

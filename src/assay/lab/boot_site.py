@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,14 @@ import yaml
 from assay.declare.home import CONTEXT_VARIABLE
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 
 FOLDERS = ("inventory", "specs", "suites", "playbooks")
 LISTEN_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BootSite:
     """A copy of a fleet at `root`, whose boot server listens on a port of this machine."""
 

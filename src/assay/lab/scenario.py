@@ -22,6 +22,7 @@ from assay.model.entries.node_entries import read_entered_state
 from assay.model.entries.registry import decode_entry
 from assay.model.entries.tickets import TicketClosedEntry, TicketReopenedEntry
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
@@ -130,7 +131,7 @@ def load_scenario(path: Path) -> LabScenario:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectationResult:
     """One expectation: its text, whether it was met, and what was observed instead."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
+
+from assay.model.facts import frozen
 
 ActionName = Literal[
     "cordon",
@@ -36,7 +37,7 @@ ActionTrait = Literal["repairs", "restarts", "declared", "disturbs", "closes", "
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ActionFacts:
     """All that others know of an action: how long it takes, where the hours come from, and its traits."""
 
@@ -147,7 +148,7 @@ def find_rule_name(rule: str) -> str:
     return rule.rpartition(" ")[2]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DecisionCause:
     """One reason of a decision.
 
@@ -173,7 +174,7 @@ class DecisionCause:
         return (self.id,) if self.kind == "fault" else tuple(self.id.split()) if self.kind == "faults" else ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplacedNode:
     """The node whose place a spare takes, its serial number, and since when it has been out (ISO 8601 UTC)."""
 
@@ -182,7 +183,7 @@ class ReplacedNode:
     since: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """`node` goes from `from_state` to `to_state` by `rule` (`file:line name`), for the reasons in `causes`.
 

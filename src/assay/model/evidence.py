@@ -21,12 +21,13 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from assay.model.facts import frozen
 from assay.model.reading import EvidenceReading, parse_reading
 
 EVIDENCE_SCHEMA = "assay.evidence/1"
@@ -76,7 +77,7 @@ GpuIdentity = tuple[str, str]
 """The serial number and the UUID of a GPU, "" for what was not read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MachineIdentity:
     """A machine: its serial number by who tells it (`inventory`, `bmc`, `dmi`), its GPUs, its boot ("" if not read)."""
 
@@ -139,7 +140,7 @@ def identify_gpu(tree: Any) -> GpuIdentity:
     return serial, uuid
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EvidenceDocument:
     """One document of readings from one node.
 
@@ -214,7 +215,7 @@ def read_at_path(tree: Any, path: Sequence[str]) -> EvidenceReading:
     return parse_reading(tree) or EvidenceReading("value", value=tree)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EvidenceBasis:
     """What one document of evidence rests on.
 

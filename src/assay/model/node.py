@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
+
+from assay.model.facts import frozen
 
 if TYPE_CHECKING:  # loads pydantic: modules that only pass nodes on start faster without it
     from assay.model.specs.node_settings import NodeSettings, PoolCapacity
@@ -18,7 +20,7 @@ def _default_settings() -> NodeSettings:
     return NodeSettings()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """One host: what identifies the machine, where it stands, what it must be, and its settings.
 

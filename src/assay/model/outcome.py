@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
+from assay.model.facts import frozen
 from assay.model.reading import format_value
 
 CheckVerdict = Literal["pass", "fail", "error", "skip"]
@@ -113,7 +114,7 @@ class Outcome:
         return plain
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedOutcome:
     """An outcome in the ledger, with the id and the time of its run (ISO 8601 UTC).
 
@@ -170,7 +171,7 @@ class PassCount(NamedTuple):
     recorded_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StandingFailure:
     """A newest outcome that is no pass.
 
@@ -185,7 +186,7 @@ class StandingFailure:
     passed_revision: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckStandings:
     """The newest outcomes of some checks on all nodes. Most are passes, of which a report needs only the number."""
 

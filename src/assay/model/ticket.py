@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from assay.model.facts import fact, inline, shown
+from assay.model.facts import fact, frozen, inline, shown
 from assay.model.ledger_entry import Context
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TicketPlace:
     """Where a technician must go. What is not known is "" or 0."""
 
@@ -76,7 +75,7 @@ class Ticket:
         return tuple(dict.fromkeys([*typed, *ends]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TicketEvent:
     """One line of a ticket's history."""
 
@@ -88,7 +87,7 @@ class TicketEvent:
     """Why; "" if nothing says it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkReport:
     """A technician's word that the work is done."""
 

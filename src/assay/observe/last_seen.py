@@ -14,12 +14,13 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 
 CONTACTS_FILE = "heard.sqlite"
 LOCK_TIMEOUT_S = 10.0
@@ -34,7 +35,7 @@ CLOCK_OFF = "clock_off_s"
 """In an agent's state: by how many seconds its clock was ahead of the server's when it delivered last."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contact:
     """The contact with one source: its last answer (None: never), its last poll, and the start of its silence.
 
@@ -46,7 +47,7 @@ class Contact:
     polled_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeliveryPosition:
     """How far an agent has delivered: up to the number `acked` of a buffer, `received` items in all.
 

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.model.evidence import EvidenceDocument
+from assay.model.facts import frozen
 from assay.model.node import Node
 from assay.model.reading import EvidenceReading, parse_reading
 from assay.model.specs.firmware_bundle import FirmwareBundle
@@ -45,7 +46,7 @@ BOOT_ONLY_PARAMETERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DraftEntry:
     """One entry of the draft. `value` is None where it is unknown; `reviews` are the comments for the reviewer.
 

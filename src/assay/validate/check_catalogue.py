@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from assay.declare.repository.tree import MAX_FILE_BYTES, WorkingFolder
 from assay.declare.spec_values_read_by_checks import CheckInputs, read_check_inputs
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.policy_response import respond_to_fault
@@ -24,7 +24,7 @@ PAGE_COMMAND = "assay suites list --format markdown"
 PAGE_COLUMNS = ("Check", "Of", "Phases", "Fault", "Follows", "Reads", "Fails on")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckDescription:
     """One check. `says` is its docstring; `follows` gives by state what a failure leads to.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
+
+from assay.model.facts import frozen
 
 CHECK_MARKERS = (
     "phase(*names): the lifecycle phases in which this check runs",
@@ -15,7 +16,7 @@ CHECK_MARKERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckMarks:
     """Phases that the check runs in, the fault class that its failure means, and whether it needs a workload."""
 

@@ -21,6 +21,7 @@ from assay.model.backoff import Backoff
 from assay.model.clock import Clock
 from assay.model.decision import ActionName
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.management_profile import FarEffect
@@ -59,7 +60,7 @@ class ActionContext:
         return self.workloads(self.fleet.nodes[node])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EffectIntent:
     """One effect that is to happen: `action` on `node`, for the decision with the id `decision` and its `reason`.
 
@@ -78,7 +79,7 @@ class EffectIntent:
     named_by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EffectVerification:
     """What reading the world again says: done, not done, or None if it cannot tell.
 

@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
@@ -25,6 +24,7 @@ from assay.adapters.bmc.quirks import BmcQuirkSet
 from assay.declare.secret_detection import SECRET_SHAPES
 from assay.model.decision import PERSON_RULE, ROLLOUT_RULE, find_rule_name
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.reading import MAX_REPORT_BYTES, ReadingTree, failed, parse_reading
 from assay.model.text.lists import format_list
 from assay.model.text.safe_text import MIN_SECRET_LENGTH, REDACTION, redact
@@ -57,7 +57,7 @@ CUSTOMER_TRACES = tuple(
 """What shows a customer's work or people in reports and logs, after the text that stays."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """One member: its content, empty where there is none, and `note`: why it is missing or not whole."""
 

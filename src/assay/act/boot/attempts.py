@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 
 from assay.model.entries.boot import BootFailedEntry, BootStageEntry, BootStartedEntry
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.image import Image
 from assay.model.specs.provisioning import BOOT_STAGES, BootStage, Provisioning
@@ -20,7 +21,7 @@ from assay.model.timestamps import format_time, parse_time
 BOOT_KINDS = (BootStartedEntry.kind, BootStageEntry.kind, BootFailedEntry.kind)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BootAttempt:
     """One start of a node. `stages`: when it reached each, by name. `failure`: why it ended, "" while it did not.
 

@@ -6,7 +6,6 @@ secret.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from assay.act.boot.attempts import (
@@ -25,6 +24,7 @@ from assay.act.boot.script import BootOrder
 from assay.act.loop.context import ControllerContext
 from assay.declare.stand_ins import refuse_spec
 from assay.ledger.store import Ledger
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.image import Image
@@ -38,7 +38,7 @@ DATA_LIFETIME = timedelta(days=1)
 LATELY, MOST_STRANGERS = timedelta(days=1), 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BootingMachine:
     """What a machine's firmware says of itself: its MAC address in lower case, and its serial number."""
 
@@ -46,7 +46,7 @@ class BootingMachine:
     serial: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BootRefusal:
     """The machine must wait for `pause_s` seconds, and may ask once more. People at its console get the `reason`."""
 

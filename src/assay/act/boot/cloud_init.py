@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.provisioning import (
@@ -121,7 +122,7 @@ UNPROVEN = "assay/unproven"
 """The taint of a Kubernetes node that assay has not proved yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeBoot:
     """One start of a node. `time_servers`: of its node spec. `authorities`: certificates by the name of their file."""
 

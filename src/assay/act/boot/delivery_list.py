@@ -11,7 +11,6 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -20,6 +19,7 @@ import yaml
 from pydantic import ValidationError
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.specs.machines import ExpectedMachine
 
 COLUMNS = {
@@ -49,7 +49,7 @@ _UNITS = re.compile(r"(?:ru|u)?\s*(\d{1,2})\s*u?(?:\s*(?:[-–:]|to)\s*(?:ru|u)?
 """A rack unit, or both ends of a range."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeliveryList:
     """What a list says: its machines, and a text for each column and each row that is not used."""
 
@@ -58,7 +58,7 @@ class DeliveryList:
     refused_rows: list[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     where: str
     cells: Sequence[str]

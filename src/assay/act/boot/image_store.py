@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 import requests
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.specs.image import Image, ImageArtifact
 
@@ -131,7 +132,7 @@ def _make_locked_file(folder: Path) -> tuple[int, Path]:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeclaredFile:
     """A file that a spec names: the line of its URL, and what it is."""
 

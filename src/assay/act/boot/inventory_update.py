@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from assay.declare.repository.git import run_git
 from assay.fabric.compare.compare import FabricComparison
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.machines import SeenMachine
@@ -28,7 +28,7 @@ Edit = tuple[int, int, str]
 """Where a text begins and ends in a file, and what stands there instead."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InventoryUpdate:
     """What a node's machine is now: variable → value, where it is not as declared. `questions`: what nobody read."""
 

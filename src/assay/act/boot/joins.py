@@ -11,7 +11,7 @@ import hashlib
 import secrets
 import string
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from assay.declare.secret_lookup import read_secret
 from assay.ledger.store import Ledger
 from assay.model.entries.boot import JoinIssuedEntry, JoinRefusedEntry, JoinRevokedEntry, JoinUsedEntry
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.faults.sightings import FaultSighting
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.node_settings import KubernetesClusterSettings
@@ -41,7 +42,7 @@ class JoinRequest(NamedTuple):
     purpose: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JoinToken:
     """One token that was issued. `ended_by`: the kind of the entry that ended it, "" if nothing did."""
 

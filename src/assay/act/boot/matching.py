@@ -17,7 +17,7 @@ from typing import Literal
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.entries.boot import MachineSeenEntry
-from assay.model.facts import from_json, to_stored
+from assay.model.facts import from_json, frozen, to_stored
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.machines import SeenMachine
@@ -27,7 +27,7 @@ Verdict = Literal["node", "expected", "misplaced", "contradiction", "stranger"]
 """`node`: it is in the inventory. `expected`: in a delivery only. `misplaced`: known, and not where it belongs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownMachine:
     """A machine as the repository has it: of the inventory, or of the delivery with this name. "" or 0: not given."""
 
@@ -43,7 +43,7 @@ class KnownMachine:
     boot_macs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MachineMatch:
     """What a seen machine is. `node` is "" for a stranger; `problems` are sentences for people."""
 
@@ -160,7 +160,7 @@ def _normalize(mac: str) -> str:
     return mac.lower().replace("-", ":")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sighting:
     """What a machine says of itself. `at`, `source`: when this was recorded, and from where; "" before that."""
 

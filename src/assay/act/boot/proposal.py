@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from assay.act.boot.matching import MachineMatch
 from assay.declare.check import check_repository
 from assay.declare.repository.git import read_git_error, resolve_commit, run_git
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.specs.machines import ExpectedMachine, ExpectedMachines
 
@@ -69,7 +69,7 @@ def read_committed_file(root: Path, path: str) -> str:
     return run.stdout.decode() if run.returncode == 0 else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProposedCommit:
     """A commit, and the mistakes that `assay check` finds there and not before: people settle them before the merge."""
 

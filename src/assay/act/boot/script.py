@@ -9,11 +9,11 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.image import ATTEMPT, IMAGE, Image
@@ -23,7 +23,7 @@ BOOT_PATH = "/boot/v1"
 QUESTION = "script?mac=${netX/mac}&serial=${serial:uristring}&uuid=${uuid}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BootOrder:
     """What one machine boots: the node's name, its image, and the address of the server without a slash at the end.
 
@@ -105,7 +105,7 @@ def _as_words(text: str) -> str:
     return "".join(char if char.isalnum() or char in " .,:;()_-/" else "?" for char in text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loader:
     """What a firmware starts first. `numbers`: its system architectures, as the registry of RFC 5970 has them."""
 
@@ -134,7 +134,7 @@ HTTP_CLIENT_6 = (343).to_bytes(4) + len("HTTPClient").to_bytes(2) + b"HTTPClient
 """The vendor class by which UEFI knows an answer for HTTP boot: Intel's enterprise number, length and text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DhcpHost:
     """A node's interface that boots: how a DHCP server knows it, and its addresses (none where DHCP chooses one).
 

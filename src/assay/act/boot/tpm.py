@@ -15,7 +15,6 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
@@ -26,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 
 MOST_BYTES = 4096
 """Of one structure. The largest real one, a public area with a 4096-bit RSA key, has about 600."""
@@ -81,7 +81,7 @@ class Attestation(NamedTuple):
     reset_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TpmKey:
     """The public area of a TPM's key. `name`: its digest with its algorithm, by which a TPM knows it.
 

@@ -6,7 +6,7 @@ as done only when a reading shows it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from assay.act.actions.action import (
@@ -27,6 +27,7 @@ from assay.ledger.ledger_reader import read_projection
 from assay.model.decision import DECLARED_ACTIONS
 from assay.model.entries.effects import EffectIntentEntry
 from assay.model.errors import describe_error
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry
 
 MAX_VERIFICATIONS = 40
@@ -35,7 +36,7 @@ MUST_WAIT = "others closed the node, or its scheduler does not answer"
 OTHER_NAME = "the machine has another name now, under which this goes on"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AttemptResult:
     """How an attempt ended by its own account: its error, and whether it may still have an effect later."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -34,14 +34,14 @@ from assay.model.entries.effects import (
 )
 from assay.model.entries.registry import decode_entry
 from assay.model.errors import describe_error
-from assay.model.facts import extend
+from assay.model.facts import extend, frozen
 from assay.model.ledger_entry import LedgerEntry, derive_id
 
 EFFECT_KINDS = ("effect.intent", "effect.done", "effect.tried", "effect.verified", "effect.failed", "effect.unknown")
 EffectStatus = Literal["intent", "done", "tried", "verified", "failed", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JournaledEffect:
     """One effect as the ledger has it: its intent, its status and the last reason.
 
@@ -60,7 +60,7 @@ class JournaledEffect:
         return self.status in ("verified", "failed")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PendingEffect:
     """An effect that can run now, and what the ledger has of it. One that is superseded is only verified."""
 

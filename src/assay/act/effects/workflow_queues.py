@@ -10,7 +10,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from assay.act.actions.action import ActionContext
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -45,7 +45,7 @@ def find_engine_stack() -> ExitStack | None:
     return _engine_stacks[-1] if _engine_stacks else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueueLimits:
     """A pool's queue: how many effects run at once in the pool and in a rack, and how many may start in a minute."""
 
@@ -79,7 +79,7 @@ def format_partition_key(node: Node) -> str:
 CONNECT_TIMEOUT_S = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkflowCount:
     """How many workflows of a queue have a status; the oldest was made at `oldest_s` (real seconds since 1970)."""
 

@@ -7,7 +7,6 @@ the declared one before it sends anything. The ledger says when, and for which a
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -23,6 +22,7 @@ from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.ledger.store import Ledger
 from assay.model.entries.boot import BmcTakeoverEntry
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
@@ -35,7 +35,7 @@ PROOF_S = 30.0
 """How long a BMC may go on as before after a change."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BmcTakeover:
     """The work on one BMC. `factory`: the login with which it was shipped. `wanted`: the login of `bmc_credentials`."""
 
@@ -125,7 +125,7 @@ class BmcTakeover:
 TakeoverStep = Literal["started", "done", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TakenOver:
     """A BMC that has the login of the inventory now. `was_changed`: by this call; else it had it before."""
 

@@ -37,7 +37,7 @@ from assay.model.entries.effects import (
 )
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, is_same_serial
-from assay.model.facts import to_json
+from assay.model.facts import frozen, to_json
 from assay.model.faults.sightings import FaultSighting, shorten
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.reading import ReadingTree, value
@@ -108,7 +108,7 @@ LONG_UNREAD_H = 1.0
 """So many hours of load that nobody has read are told, or two windows if these are longer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunningBurnIn:
     """A burn-in that loads a node: since when, and the newest results, {} for none, with what other nodes computed.
 

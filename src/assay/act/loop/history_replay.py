@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.ledger.runs.run_manifest import PYTEST_SETTINGS
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.outcome import RecordedOutcome
 from assay.model.text.lists import format_count
 from assay.model.timestamps import parse_time
@@ -33,7 +33,7 @@ MOST_DOCUMENTS = 10_000
 """The documents that are read, newest first: on one core, each takes both versions some hundredths of a second."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredHistory:
     """What a site has stored until `now`: its ledger, its evidence, and the runs in the folder `reports`."""
 

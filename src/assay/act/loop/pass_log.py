@@ -14,12 +14,12 @@ import sqlite3
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 from assay.act.actions.action import ActionContext
+from assay.model.facts import frozen
 
 PassStage = Literal["once", "observe", "decide", "act", "tickets", "jobs"]
 PASS_EDGES = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
@@ -48,7 +48,7 @@ class _HasContext(Protocol):
 Source = TypeVar("Source", bound="ActionContext | _HasContext")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassTotals:
     """All passes of one stage: their number in each bucket of PASS_EDGES, the slower ones last, and their sums.
 

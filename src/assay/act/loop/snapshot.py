@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from threading import Lock, RLock
@@ -52,6 +51,7 @@ from assay.ledger.ledger_reader import EntryQueue, open_reader_of, read_projecti
 from assay.ledger.store import Ledger
 from assay.model.entries.assets import SetupSeenEntry
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
@@ -454,7 +454,7 @@ def _describe_status(status: SchedulerNodeStatus | None) -> tuple[tuple[str, ...
     return tuple(map(str, status.jobs)), cordon, status.foreign_cordon
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScannedFabricComparison:
     """One comparison, and when its discovery was made (ISO 8601, UTC)."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import product
 from typing import cast
@@ -35,6 +35,7 @@ from assay.model.entries.node_entries import (
     OrderedOperation,
 )
 from assay.model.errors import AssayError, describe_error
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.policy_sections import OperationName, OperationRule
@@ -44,7 +45,7 @@ MAX_NODES = 512
 RESERVED = "its scheduler starts no job that would run into the window"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WantedOperation:
     """What somebody wants done: the operation, its nodes, and the caller's key.
 
@@ -64,7 +65,7 @@ class WantedOperation:
     ends_at: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationOrders:
     """Makes the operations of one person: what is there, and who asks, why and when."""
 

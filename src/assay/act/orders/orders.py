@@ -7,7 +7,7 @@ closes nothing. Orders that would change something are refused where assay only 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from assay.model.entries.node_entries import (
 from assay.model.entries.rollouts import RolloutPausedEntry, RolloutResumedEntry
 from assay.model.entries.tickets import TicketDoneEntry
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -86,7 +87,7 @@ def _parse_time(text: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperatorOrder:
     """The result of an order for one node: a message, and the ledger entry to write (None: nothing to write)."""
 
@@ -95,7 +96,7 @@ class OperatorOrder:
     entry: LedgerEntry | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperatorIdentity:
     """Who gives an order, why, and when (ISO 8601 UTC)."""
 
@@ -330,7 +331,7 @@ def list_rollout_orders(rollout: Rollout) -> list[str]:
     return [] if rollout.ended_at else ["resume" if rollout.pause else "pause"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WantedMove:
     """The state that somebody wants; `now`: without waiting for jobs; for how many hours, 0 as the policy says.
 

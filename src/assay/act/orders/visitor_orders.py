@@ -7,7 +7,6 @@ this very order, which came before, or another one, of which the visitor could n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from assay.act.loop.context import ControllerContext
@@ -41,6 +40,7 @@ from assay.model.entries.node_entries import (
 from assay.model.entries.registry import decode_entry
 from assay.model.entries.rollouts import RolloutAbortedEntry, RolloutPausedEntry, RolloutResumedEntry
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.ticket import TicketRecord
 
 NodeOrderName = Literal["hold", "release", "certify", "approve", "decline"]
@@ -65,7 +65,7 @@ class OrderRefused(AssayError):
     """An order that cannot be given now, and why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderResult:
     """What became of an order."""
 
@@ -75,7 +75,7 @@ class OrderResult:
     """What comes next."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VisitorOrder:
     """What a visitor orders, and why. `after`: the position of the ledger that the visitor had seen.
 

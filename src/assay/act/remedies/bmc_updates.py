@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,14 @@ from assay.adapters.bmc.errors import BmcResourceMissing
 from assay.adapters.bmc.firmware import list_task_messages, parse_task, read_firmware_inventory
 from assay.adapters.bmc.systems import SYSTEM_RESET
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.reading import ReadingTree, parse_reading
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirmwareUpdateStatus:
     """One update of a BMC: running, completed or failed, and whether the reset that it needs has come since.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 
 RESET_STRENGTH: tuple[FirmwareReset, ...] = ("none", "bmc", "host", "ac")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirmwareStage:
     """Components that are installed together and then share one reset."""
 

@@ -23,6 +23,7 @@ from assay.act.remedies.firmware_stages import (
 )
 from assay.adapters.bmc.errors import BmcAnswerLost
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 
 VersionMismatches = dict[str, tuple[str, str]]
@@ -32,7 +33,7 @@ START_PATIENCE = 5
 """How many times `read_back_s` a part may be missing from the inventory: GPUs start minutes after the BMC answers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageResult:
     """What one stage did: versions by inventory id before and after, why each image was pushed, and the resets."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from assay.act.actions.action import ActionContext, EffectFacts, EffectVerificat
 from assay.adapters.scheduler import CustomerJob, SchedulerNodeStatus, StatusReadings, format_jobs
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
+from assay.model.facts import frozen
 from assay.model.timestamps import format_duration
 from assay.observe.transports.transport import run_remote_probe
 
@@ -22,7 +23,7 @@ GPU_PROBE_S = 15.0
 NOTHING_PLACES_JOBS = "no scheduler places jobs on this node"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GpuOccupancy:
     """The processes that hold GPUs, the GPUs that could not be read, and why the node gave no reading at all."""
 

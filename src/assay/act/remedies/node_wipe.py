@@ -23,6 +23,7 @@ from assay.model.entries.effects import WipeMissedEntry, WipeOrderedEntry, WipeP
 from assay.model.entries.entry_content import EntryContent
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.specs.node.host_settings import WipeSpec
@@ -34,7 +35,7 @@ AREA = "drive_wipe"
 LOCAL = "pcie"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveReading:
     """One NVMe controller.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from assay.act.actions.action import ActionContext, EffectIntent, require_effect, wait_until
 from assay.act.remedies.ansible_playbook import run_playbook
@@ -28,6 +27,7 @@ from assay.adapters.bmc.settings import (
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.declare.stand_ins import SETTING_FIELDS, refuse_spec
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.node import settings_comparison
@@ -42,7 +42,7 @@ from assay.model.text.lists import format_list
 from assay.observe.transports.transport import run_remote_probe
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BmcSettingsUpdate:
     """The work on one node. `read_back_s` is how long a BMC may show old values after a change.
 
@@ -129,7 +129,7 @@ class BmcSettingsUpdate:
             raise AssayError(message, where=self.node.name) from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SystemSettingsUpdate:
     """The work on one node. `deadline_s` limits each wait for the host's start.
 
@@ -197,7 +197,7 @@ PROBE_S = 60.0
 POLL_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostSettingsReadBack:
     """The work on one node. `deadline_s` limits the wait for a restart.
 

@@ -12,7 +12,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
@@ -53,6 +52,7 @@ from assay.model.entries.rollouts import (
     RolloutSupersededEntry,
 )
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.text.lists import format_count, format_nodes
@@ -64,7 +64,7 @@ IDENTITY = ("-c", "user.name=assay", "-c", "user.email=assay@localhost")
 """Who writes a note where git knows nobody, as on a runner."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReviewedPlan:
     """The digest of a reviewed plan, and its content, None where only the digest is recorded.
 
@@ -131,7 +131,7 @@ MAX_DIFFERENCES_SHOWN = 12
 SHOWN_DIGEST = len("sha256:") + 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanReview:
     """The digest of the reviewed plan, "" without one, and why the rollout waits for a person, "" if it need not."""
 

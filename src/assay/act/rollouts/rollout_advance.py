@@ -6,7 +6,7 @@ Puts together what people see of a rollout: its progress as of now, what it wait
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -33,6 +33,7 @@ from assay.fabric.design.node_cables import digest_node_cables
 from assay.ledger.store import Ledger
 from assay.model.decision import REPAIR_ACTIONS
 from assay.model.entries.rollouts import CommitAdoptedEntry
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -81,7 +82,7 @@ RECENT_ENTRIES = 50_000
 """Estimates are from the newest entries of the ledger: a page must not read all of a large one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolloutReport:
     """A rollout, its next step, the waves to come, and the hours until it is finished if nothing stops it.
 

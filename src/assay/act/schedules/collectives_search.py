@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -32,7 +31,7 @@ from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.devices import list_adapter_names
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.errors import AssayError
-from assay.model.facts import to_json
+from assay.model.facts import frozen, to_json
 from assay.model.faults.sightings import FaultSighting
 from assay.model.node import Node
 from assay.model.outcome import read_part
@@ -85,7 +84,7 @@ class CustomerWatch:
             return "; ".join(f"{name}: {self._reasons[name]}" for name in nodes if name in self._reasons)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchedNodes:
     """The nodes of a fabric that are idle now, and why the others in service are not."""
 
@@ -162,7 +161,7 @@ def _describe_tray(tray: tuple[str, str]) -> str:
     return f"{tray[0]} is suspect: {tray[1]}" if tray[0] else tray[1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _SearchPlan:
     """A search of one fabric, and by which workload. `new`: nodes that are closed for customers anyway."""
 

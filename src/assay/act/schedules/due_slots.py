@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.model.entries.schedule_entries import ScheduleRanEntry, ScheduleStartedEntry
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.schedules import FleetSchedule, ScheduledWork, Schedules, find_next_slot, find_previous_slot
@@ -30,7 +31,7 @@ MAX_SLOT_ATTEMPTS = 3
 """A slot in which controllers died this often is not tried again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScheduleLine:
     """A schedule for one target: one pool or one fabric."""
 
@@ -54,7 +55,7 @@ class ScheduleLine:
         return slot + self.offset if slot else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SlotTask:
     """One slot of a line, to be run. `attempt` counts from 1; a lost slot only gets its end in the ledger.
 

@@ -7,7 +7,7 @@ is read from the ledger, and written after each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from assay.act.ingest.collection import NeighbourBatteries, add_fleet, identify_machine
@@ -23,6 +23,7 @@ from assay.model.decision import LOAD
 from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
+from assay.model.facts import frozen
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
@@ -66,7 +67,7 @@ OUTCOME_WORDS = {
 """The outcomes for a node, in the order in which the summary lists them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IdleNodeResult:
     """How a visit to one node ended: a key of OUTCOME_WORDS, or `loaded` until it is judged; and why.
 
@@ -197,7 +198,7 @@ def list_checks_to_leave_out(context: ControllerContext, parts: Iterable[str], *
     return [check.id for check in checks if check.parts and ran.isdisjoint(check.parts)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeVisit:
     """A visit to an idle node: how the schedule loads nodes, what it runs there, and how the scheduler saw the node."""
 

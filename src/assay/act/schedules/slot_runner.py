@@ -7,7 +7,7 @@ entries whose ids follow from schedule and slot. Also selects what a person asks
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
@@ -34,13 +34,14 @@ from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.entries.schedule_entries import ScheduleRanEntry, ScheduleStartedEntry
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.schedules import ScheduledWork
 
 SLOT_LEASE_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SlotResult:
     """How a slot ended: `done`, `failed` or `lost`, the reason for people, and facts for its ledger entry."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -25,6 +24,7 @@ from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.node_state import NodeState
 from assay.ledger.newest.counts import CheckAge
 from assay.ledger.newest.interned_texts import split_batches
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration, Phase
@@ -37,7 +37,7 @@ STALE_MARK = "stale"
 NODES_PER_QUERY = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaleNode:
     """A node about which nothing new is known, since when, and why in words."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -49,6 +49,7 @@ from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.model.decision import COLLECT, FLAPPING_RULE, HAND_OVER, REPAIR_ACTIONS, WIPE
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import IDENTITY_FAULT
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import SEVERITIES, FaultRecord, FaultSeverity
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.outcome import RecordedOutcome
@@ -67,7 +68,7 @@ REPORTS_FOLDER = Path("reports")
 UNPROVED_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TechnicianNotes:
     """What technicians do in each state, and by node what is known of its parts that were sent back before.
 

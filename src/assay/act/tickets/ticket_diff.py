@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 
 from assay.model.entries.registry import decode_entry
@@ -19,6 +19,7 @@ from assay.model.entries.tickets import (
     TicketReopenedEntry,
     TicketUpdatedEntry,
 )
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.ticket import Ticket, TicketEvent, TicketRecord, WorkReport
 from assay.model.timestamps import format_duration, parse_time
@@ -34,7 +35,7 @@ TICKET_RECORD_KINDS = (*TICKET_KINDS, TicketDoneEntry.kind)
 """All kinds that `list_tickets` reads: also what technicians said."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TicketMoves:
     """Where the work of a ticket went: the key of the ticket that took it over, and of those that have what is left."""
 
@@ -45,7 +46,7 @@ class TicketMoves:
 MoveFinder = Callable[[Ticket], TicketMoves]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TicketStatus:
     """The last ticket of a key: when it was last opened, updated or closed (ISO 8601), and how often it was closed.
 
@@ -58,7 +59,7 @@ class TicketStatus:
     times_closed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TicketStatuses:
     """The last ticket of every key, and the key of every ticket by its id."""
 

@@ -14,7 +14,6 @@ import shutil
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
@@ -29,6 +28,7 @@ from assay.adapters.bmc.resource import patch_resource
 from assay.adapters.bmc.session import RedfishSession, Resource
 from assay.adapters.bmc.tls import format_url_host
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.reading import ReadingTree, failed, value
 from assay.model.specs.bmc_quirks import FirmwareSpellingRule
 from assay.model.specs.firmware_bundle import FirmwarePush
@@ -55,7 +55,7 @@ class FirmwareInventory(NamedTuple):
     kinds: ReadingTree
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirmwareEntry:
     """One entry of a firmware inventory: our id of the part and its version, "" where the BMC gives none.
 
@@ -147,7 +147,7 @@ def _version(rule: FirmwareSpellingRule, text: str) -> str:
     return re.sub(r"(?<![0-9A-Za-z])0+(?=[0-9])", "", text) if rule.unpadded else text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RedfishTask:
     """A task of a BMC. `state` is Redfish's TaskState, or Gone; `percent` is None where the BMC does not give it."""
 

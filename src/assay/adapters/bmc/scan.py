@@ -11,7 +11,6 @@ import http.client
 import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network, summarize_address_range
 
 from assay.adapters.bmc.client import BmcClient, open_bmc
@@ -19,6 +18,7 @@ from assay.adapters.bmc.quirks import BmcQuirkSet
 from assay.adapters.bmc.session import Resource, UserPassword
 from assay.adapters.bmc.tls import make_pinned_context
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.node import Node
 from assay.model.specs.machines import SeenMachine
 from assay.model.specs.node_settings import NodeSettings
@@ -32,7 +32,7 @@ ROOT = "/redfish/v1/"
 Network = IPv4Network | IPv6Network
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundBmc:
     """A Redfish service: its address, the `sha256:…` of its certificate, and what its root says before any login."""
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ from assay.adapters.bmc.request_time import READS_AT_ONCE, REQUEST_TIMEOUT_S, On
 from assay.adapters.bmc.tls import CertificateTrust, DeadlineHttpAdapter, format_url_host
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.node import Node
 from assay.model.reading import CERTIFICATE_REFUSED, ReadingTree, value
 
@@ -55,7 +56,7 @@ RENEWED_FIX = "if a flash or a person renewed it, read its SHA-256 at the BMC it
 CREDENTIALS_FIX = "name them: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or {vault: !vault …}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserPassword:
     """A user and a password; neither appears in `repr`."""
 

@@ -11,12 +11,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.specs.node_settings import KubernetesClusterSettings
 from assay.model.text.safe_text import redact, register_secret
 
@@ -43,7 +43,7 @@ POLICY_V1_VERSION = (1, 22)
 """The first server that takes evictions of `policy/v1`. Version 1.25 dropped `policy/v1beta1`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiRequest:
     """A request in the words of RBAC: a verb and a resource, and the object's name and namespace, if any."""
 
@@ -261,7 +261,7 @@ def _read_status_message(body: Any) -> str:
     return str(status.get("message") or "") if isinstance(status, dict) else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerVersion:
     """The version of an API server. `text` is how the server writes it, such as v1.31.2-gke.100."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.adapters.prometheus.readings import normalize_part_name
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.node import Node
 from assay.model.outside_documents import describe_mistakes
 from assay.model.specs.monitoring import AlertMapping, AlertRule
@@ -69,7 +69,7 @@ class AlertmanagerPayload(BaseModel):
     truncatedAlerts: int = Field(default=0, ge=0)  # noqa: N815 — Alertmanager's own name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MappedAlert:
     """An alert and its fault: `node` is "" for none that it may speak of, `part` "" for the whole node.
 

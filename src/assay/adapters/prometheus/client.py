@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import requests
@@ -17,6 +17,7 @@ from urllib3.exceptions import HTTPError
 from assay.adapters.bmc.tls import CertificateTrust, DeadlineHttpAdapter
 from assay.adapters.prometheus.readings import MetricSeries
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.text.safe_text import redact
 
 MAX_RESPONSE_BYTES = 256 * 2**20
@@ -24,7 +25,7 @@ MAX_TIMESTAMP = 1e11  # seconds since 1970: the year 5138
 RequestSigner = Callable[[requests.PreparedRequest], requests.PreparedRequest]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryResult:
     """The series of a query. `warnings` say why some may be missing, from a service of many parts."""
 

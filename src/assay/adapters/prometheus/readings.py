@@ -11,10 +11,10 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from assay.model.facts import frozen
 from assay.model.reading import PROBE_AREAS, ReadingTree, absent, failed, unsupported, value
 from assay.model.specs.monitoring import LabelSpelling, MetricGroup, MetricReading, Monitoring
 from assay.model.text.lists import normalize_pci_address
@@ -31,7 +31,7 @@ BASELINE_DAYS = 7
 """The value before the window is queried too, so that a gap in the scraping is no change."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetricSeries:
     """One series: its labels (`__name__` among them) and its samples (seconds since 1970, number), oldest first."""
 

@@ -16,13 +16,13 @@ import pwd
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.text.lists import expand_node_set
 
 SLURM_TIMEOUT_S = 15.0
@@ -60,7 +60,7 @@ UNSET_FROM = 2**32 - 2
 MAX_HOSTS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SlurmClient:
     """The programs of one cluster. `conf` is the path of its slurm.conf; "" leaves it to the environment.
 

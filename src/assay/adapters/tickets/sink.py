@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -20,6 +19,7 @@ from urllib3.exceptions import HTTPError
 
 from assay.adapters.bmc.tls import DeadlineHttpAdapter, make_ca_context
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.specs.technician_work import SinkSettings
 from assay.model.text.safe_text import escape_document, redact
 
@@ -34,7 +34,7 @@ DEFAULT_WAIT_S = 60.0
 RequestSigner = Callable[[requests.PreparedRequest], requests.PreparedRequest]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SinkContext:
     """What a sink gets besides its settings.
 
@@ -90,7 +90,7 @@ class SinkUnavailable(AssayError):
         self.soon, self.after_s = soon, after_s
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SinkHttpAnswer:
     """A successful answer. `data` is its JSON, None if the body is none."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,7 @@ from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, argument, node
 from assay.cli.verbs.fabric_learn import read_dump
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.facts import fact, inline
+from assay.model.facts import fact, frozen, inline
 from assay.model.specs.load_parts import find_lacking_part
 from assay.model.specs.workload import CollectiveWorkload
 from assay.model.text.lists import fold_names, format_count, format_list, suggest_nearest
@@ -282,7 +281,7 @@ def _show(report: CollectivesReport, form: str) -> None:
     raise typer.Exit(1 if report.named or report.stages.needed_blocks else 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchedFabric:
     """The map of a fabric, and the name of its design, "" if no design is known."""
 

@@ -10,7 +10,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,7 @@ from assay.cli.workspace import Workspace
 from assay.declare.repository.git import read_revision
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import EXTRA_OF_MODULE, AssayError, list_missing_modules
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.load_parts import LOAD_PARTS, PART_NEEDS, find_lacking_part
 from assay.model.specs.spec_document import StrictModel
@@ -81,7 +81,7 @@ def _format_text(needs: Sequence[Need], unused: Sequence[str], lab: Sequence[str
     return lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Need:
     """One thing that is needed, and for what. `trouble`: what is wrong with it, "" if it is there."""
 

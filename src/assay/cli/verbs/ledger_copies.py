@@ -6,7 +6,6 @@ Also what `assay ledger` says: whether the ledger is unchanged, how far anchors 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +21,7 @@ from assay.ledger.copies.seal import LedgerSeal
 from assay.ledger.copies.sealing import AnchorReport, SealedAnchor, count_unproven, format_contradictions, format_extent
 from assay.ledger.errors import BROKEN_LEDGER_FIX
 from assay.model.errors import AssayError
-from assay.model.facts import extend, fact
+from assay.model.facts import extend, fact, frozen
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_minute, parse_time
 
@@ -254,7 +253,7 @@ def end_broken(error: BrokenLedgerError, consequence: str, form: str) -> typer.E
     return typer.Exit(1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LedgerVerification:
     """The result of a verification: of the chains, of a seal that was given, and of each anchor."""
 

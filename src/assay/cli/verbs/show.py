@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +24,7 @@ from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.secret_detection import find_secret_shape
 from assay.declare.spec_reader import DeclaredValue, walk_entries
 from assay.model.errors import AssayError
-from assay.model.facts import fact, shown
+from assay.model.facts import fact, frozen, shown
 from assay.model.fleet import Fleet
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SpecDocument
@@ -75,7 +74,7 @@ class ShowAnswer:
     """The innermost values below PATH, in the order of the documents."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EffectiveValue:
     """One entry of a document (`Node/n0007`, `NodeSpec/hgx-h100`): its path, its data and where it is written.
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from assay.decide.drift.sync_report import UNKNOWN_PREFIX, SyncDifference
 from assay.decide.state.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.fleet import Fleet
 from assay.model.node import Node
@@ -52,7 +53,7 @@ def list_phases(policy: LifecyclePolicy, state: str) -> PhaseAges:
     return {phase: find_longest_hours(policy, phase) for phase in watched} | required
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EvidenceWindow:
     """When evidence of a node must be from. It must not be older than the node's last repair (Unix seconds)."""
 

@@ -14,7 +14,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,7 +22,7 @@ from assay.decide.faults.identity import IDENTITY_SOURCE, find_identity_sighting
 from assay.decide.moves.evidence_validity import counts_in_stay
 from assay.decide.state.node_state import EffectRecord, NodeState
 from assay.model.evidence import EvidenceDocument
-from assay.model.facts import extend
+from assay.model.facts import extend, frozen
 from assay.model.faults.bmc_events import drop_told_by_host, find_sel_sightings, map_bmc_gpus, name_own_parts
 from assay.model.faults.counting import FaultCorrelator, FaultCounter, PrimaryFault, may_follow
 from assay.model.faults.fault_record import NUMBERED_SOURCES, FaultBlame, FaultRecord, FaultSeverity, Remedy, list_boots
@@ -50,7 +50,7 @@ NEVER = "9999"
 """Sorts after every time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ActTime:
     """When one act of assay may show itself, and by what. Times are ISO 8601 UTC: they sort as text."""
 
@@ -213,7 +213,7 @@ def seconds_between(earlier: str, later: str) -> float:
     return (parse_time(later) - parse_time(earlier)).total_seconds()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FaultObservation:
     """A new fault, or an open one that was seen again. Times are ISO 8601 UTC.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from assay.decide.faults.detection import FaultObservation
@@ -17,6 +16,7 @@ from assay.decide.moves.circuit_breaker import is_wave
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.faults import FaultClearedEntry
+from assay.model.facts import frozen
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -28,7 +28,7 @@ TELEMETRY_LOST = "telemetry.lost"
 SOURCE_LABELS = {"agent": "its agent", "probe": "the probe", "bmc": "its BMC"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TelemetrySource:
     """A source (agent, probe or bmc) of one node: when it was last heard (None for never).
 
@@ -41,7 +41,7 @@ class TelemetrySource:
     since: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SilenceWave:
     """Nodes of a pool whose source fell silent together, the first at `since`. `total` is the size of the pool."""
 
@@ -52,7 +52,7 @@ class SilenceWave:
     since: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SilenceResult:
     """New faults, ends of faults, and waves. The nodes of a wave get no fault."""
 

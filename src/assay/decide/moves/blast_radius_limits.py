@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from assay.decide.moves.corrections import find_open_correction
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import HELD_RULE, PERSON_RULE, RESTART_ACTIONS, find_rule_name
+from assay.model.facts import frozen
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.specs.policy_sections import count_allowed_out
 from assay.model.timestamps import format_time, hours
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LimitRefusal:
     """A limit that is reached: its name in the policy, what it counts (pool, site/rack or fleet), and a text."""
 

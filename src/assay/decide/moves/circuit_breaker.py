@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
 from math import ceil, sqrt
@@ -17,6 +16,7 @@ from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_serv
 from assay.decide.moves.fault_remedies import is_still_failing
 from assay.decide.state.fault_weeks import WEEK, ClassHistory
 from assay.decide.state.fleet_snapshot import COMMIT, SWITCH_TRAY, FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.specs.policy_sections import FaultBreakerLimits, FaultClassWave
 from assay.model.timestamps import format_time, hours, parse_time
@@ -32,7 +32,7 @@ TRAIT_ORDER = (COMMIT, SWITCH_TRAY, "leaf", "rack", "batch", "spec commit", "dri
 """The order of trait kinds that are equally likely; other kinds come after them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OngoingWave:
     """A wave that goes on: the fault classes in it, and the reason in one line.
 
@@ -49,7 +49,7 @@ RATE_SAYS = "; asked by "
 """After this, the reason of a series says which rate made it one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeriesRate:
     """From how many nodes on a fault class is a series: by the policy, or by the pool's own history."""
 
@@ -294,7 +294,7 @@ def describe_shared_traits(traits: Mapping[str, NodeTraits], wave: Collection[st
     return "; or ".join(str(cause) for cause in causes[:MAX_CAUSES_SHOWN])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommonCause:
     """Traits of one kind that the same number of nodes have, in the wave and among the other nodes."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_service
 from assay.decide.moves.proposals import Proposal, grant_proposal
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import EffectRecord, LostCordon, NodeState
 from assay.model.decision import CLOSING_ACTIONS, REPAIR_ACTIONS, STATE_CAUSE, ActionName, Decision, DecisionCause
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import RACK_SERIES, FaultRecord
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
@@ -149,7 +149,7 @@ RackPlace = tuple[str, str]
 """Site and rack, as `Node.rack_place` returns them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShortRack:
     """A rack with more nodes out than its rule allows, and why.
 
@@ -201,7 +201,7 @@ def map_rack_rules(policy: LifecyclePolicy) -> dict[str, str]:
     return {spec: name for name, rule in reversed(policy.racks.items()) for spec in rule.node_specs}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ShortRackCandidate:
     """A rack that lacks too many nodes: its rule, its nodes, those of them that are out, how many served."""
 

@@ -7,7 +7,7 @@ differs again and again: another tool changes it too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from assay.decide.moves.excused_failures import drop_excused_outcomes
@@ -17,6 +17,7 @@ from assay.decide.state.correction_record import ENDINGS, SETTING_CAUSE, Correct
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, CORRECTION_REMEDIES, DecisionCause
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.management_profile import ManagementProfile
@@ -77,7 +78,7 @@ def list_of_settings(node_state: NodeState, settings: Iterable[str], since: str)
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatchedFault:
     """An open fault of a node, and the rule of the policy that corrects settings because of it."""
 
@@ -86,7 +87,7 @@ class MatchedFault:
     rule: FaultRule
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WrongSettings:
     """A failed check that says that settings differ, and whether the node must be idle to get them."""
 

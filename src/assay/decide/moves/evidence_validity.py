@@ -6,7 +6,6 @@ For the order, clocks count only where neither the ledger nor a boot shows it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 
 from assay.decide.moves.excused_failures import is_fault_excused
@@ -14,6 +13,7 @@ from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.evidence import BOOT_ID_SHOWN
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
@@ -22,7 +22,7 @@ from assay.model.specs.policy_sections import PhaseRequirement
 from assay.model.timestamps import format_duration, hours, parse_time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequiredBoot:
     """The boot that evidence must be of, and what shows that; "" where any boot will do."""
 

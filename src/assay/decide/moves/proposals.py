@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
@@ -24,12 +23,13 @@ from assay.model.decision import (
     DecisionTiming,
     ReplacedNode,
 )
+from assay.model.facts import frozen
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_duration, hours, parse_time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """What should happen to a node, before limits, profile and people have their say.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from assay.decide.moves.cordons import map_rack_rules
@@ -27,12 +27,13 @@ from assay.model.decision import (
     ReplacedNode,
     find_rule_name,
 )
+from assay.model.facts import frozen
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.node_settings import PoolCapacity
 from assay.model.timestamps import format_minute, format_time, hours, parse_time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbsentNode:
     """A node that left service, and when."""
 
@@ -40,7 +41,7 @@ class AbsentNode:
     since: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolStanding:
     """How many nodes of a pool serve, and who is missing, the longest absent first.
 
@@ -145,7 +146,7 @@ def _is_overdue(policy: LifecyclePolicy, absent: AbsentNode, now: datetime) -> b
     return after is not None and now - absent.since >= hours(after)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Swap:
     """A proven spare comes into service: for a node that is out, or (None) because the pool lacks one anyway."""
 

@@ -5,8 +5,6 @@ Whether the burn-in that a state asks for proves the node, and why not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.decide.moves.evidence_validity import (
     RequiredBoot,
     counts_in_stay,
@@ -18,13 +16,14 @@ from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.load_coverage import list_requirements
 from assay.model.decision import DecisionCause
+from assay.model.facts import frozen
 from assay.model.outcome import Outcome, RecordedOutcome
 from assay.model.specs.check_catalog import Phase
 from assay.model.specs.known_issues import KnownIssue, find_known_issue
 from assay.model.specs.policy_sections import PhaseRequirement
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequirementResult:
     """Whether a node meets one requirement.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import eq, ge, le
 
@@ -17,6 +16,7 @@ from assay.decide.plan.inputs import BacktestDifference, BacktestReport, FleetRe
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.node_entries import read_entered_state
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultRecord, FaultSeverity
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
@@ -26,7 +26,7 @@ from assay.model.timestamps import parse_time
 ASSUME_IN_USE = True  # whose jobs are not known counts as in use, as when deciding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RevisionReaction:
     """The reaction as text, and whether it moves the node."""
 
@@ -102,7 +102,7 @@ CheckBounds = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
 """By check and measurement: the sides (`at_least`, `at_most`, `equals`) and the limit on each."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RejudgedMeasurement:
     """One measurement whose limit changed. `before` and `after` are the reactions of the two revisions."""
 
@@ -194,7 +194,7 @@ def _number(value: float | None) -> str:
 BACKTEST_DAYS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ReactionDifference:
     """One sighting to which the revisions react differently. `still`: it describes the node as it is now."""
 

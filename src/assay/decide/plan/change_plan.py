@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from assay.decide.moves.circuit_breaker import can_be_wave
@@ -73,7 +73,7 @@ from assay.decide.rollouts.rollout_waves import (
 from assay.decide.state.lemon_score import LemonScore, find_lemon
 from assay.decide.state.node_entry import list_lapsed_imports
 from assay.declare.stand_ins import list_refused_zaps
-from assay.model.facts import fact, internal
+from assay.model.facts import fact, frozen, internal
 from assay.model.node import Node
 from assay.model.text.lists import format_count, format_list, format_nodes
 from assay.model.timestamps import format_minute
@@ -98,7 +98,7 @@ def _format(node: str, score: LemonScore) -> str:
     return f"{node} with {score.points:g} of {score.threshold:g}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FilePlan:
     """What the files of two revisions say, compared. `alike` are the nodes of both, in groups that change alike."""
 

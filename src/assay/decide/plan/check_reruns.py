@@ -7,7 +7,6 @@ known issues come or go.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -16,7 +15,7 @@ from assay.decide.plan.rollout_nodes import ServiceRoute
 from assay.decide.plan.setting_routes import reads_field
 from assay.decide.plan.spec_pair_comparison import NodeGroup, SpecPair, SpecPairKey
 from assay.declare.spec_values_read_by_checks import CheckInputs, list_spec_paths, normalize_declaration, value_at
-from assay.model.facts import fact, internal
+from assay.model.facts import fact, frozen, internal
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.known_issues import KnownIssue, find_known_issue
@@ -26,7 +25,7 @@ from assay.model.specs.load_parts import GOLDEN_FIXTURES
 NO_READS = CheckInputs(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), (), "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaleCheck:
     """A check that must be run again, and why. `certain`: it fails until somebody has worked on the node.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from assay.decide.plan.check_reruns import StaleCheck
 from assay.decide.plan.inputs import FleetRevision
 from assay.decide.plan.setting_routes import find_check_route
 from assay.model.decision import CONFIGURE
+from assay.model.facts import frozen
 from assay.model.specs.policy_response import PolicyResponse, respond_to_class
 from assay.model.specs.policy_sections import LifecycleState
 
@@ -19,7 +20,7 @@ DriftResponseKind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriftResponse:
     """What follows for nodes in one state. `fault` is the class under which the difference is seen, "" for none.
 
@@ -45,7 +46,7 @@ class DriftResponse:
     """The rule of the policy, as file and line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriftGroup:
     """Nodes in one state that differ from their spec in the same way.
 

@@ -18,7 +18,7 @@ from assay.declare.declared_hosts import HostDeclaration
 from assay.declare.spec_values_read_by_checks import CheckInputs
 from assay.model.decision import ACTIONS
 from assay.model.errors import AssayError
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.check_catalog import CheckDeclaration
@@ -130,7 +130,7 @@ PERSON_HOURS = AssumedHours(1, "our own choice: a person looks and certifies wit
 SUITE_HOURS = AssumedHours(0.5, "our own choice: the suites of a phase, burn-in tools included, where there is no soak")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountingChange:
     """One check or known issue (`what`), the reason, and the nodes on which its last outcomes fail.
 
@@ -145,7 +145,7 @@ class CountingChange:
     """The nodes on which its last outcomes fail."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MedianDuration:
     """The median of some recorded durations."""
 
@@ -155,7 +155,7 @@ class MedianDuration:
     """How many were recorded."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BacktestDifference:
     """A node that both revisions would have treated differently."""
 
@@ -177,7 +177,7 @@ class BacktestDifference:
     """How often it happened."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BacktestReport:
     """What recorded history says about the change."""
 
@@ -283,7 +283,7 @@ class PresentFacts:
     """When the newest evidence of each node was stored: ISO 8601 UTC."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetFacts:
     """Each enrolled node's state, and how long actions and stays in states took; see `PresentFacts`.
 
@@ -309,7 +309,7 @@ class FleetFacts:
 NO_FACTS = FleetFacts(missing="they were not asked for")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeStanding:
     """The present standing of a node: its `state`, whether customers use it, whether it is out, who holds it."""
 

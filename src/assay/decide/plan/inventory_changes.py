@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from assay.declare.problems import SECRET_NAME
 from assay.declare.secret_detection import find_secret_shape
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings
@@ -22,7 +22,7 @@ Change = tuple[str, str, str]
 """What changed, the old value, the new value, for people."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeChange:
     """One changed field of some nodes. Secrets and lists are named, but their values are not shown."""
 
@@ -36,7 +36,7 @@ class NodeChange:
     """The nodes in which it changes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InventoryChanges:
     """The difference of two inventories. `kept` holds every node of both, in its old and its new form.
 

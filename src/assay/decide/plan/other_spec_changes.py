@@ -6,13 +6,13 @@ A change of something that assay acts by, and that no other section of the plan 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from assay.decide.plan.inputs import FleetRevision, find_spec_line
 from assay.decide.plan.policy_changes import UNCOMPARED_FIELDS, SettingDifference, compare_values
 from assay.declare.problems import SECRET_NAME
 from assay.declare.secret_detection import find_secret_shape
+from assay.model.facts import frozen
 from assay.model.fleet import FIELD_OF_KIND
 from assay.model.text.lists import format_count
 
@@ -32,7 +32,7 @@ ChangeTopic = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OtherChange:
     """One change, its `file:line`, and the pools that it touches (all of them, if it is not known which).
 

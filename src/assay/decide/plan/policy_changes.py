@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from assay.decide.plan.inputs import FleetRevision, find_spec_line
 from assay.declare.rules.fault_rules import list_fault_names
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -23,7 +24,7 @@ UNKNOWN_FAULT = "any other"
 FaultTreatmentKey = tuple[str, FaultSeverity, FaultBlame, Remedy]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResponseChange:
     """Cases whose answer changes from `old` to `new`. None: the state or the class does not exist.
 
@@ -35,7 +36,7 @@ class ResponseChange:
     cases: tuple[tuple[str, str, bool | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingDifference:
     """One changed setting, by its dotted path; "" if it did not exist before, or does not exist after."""
 

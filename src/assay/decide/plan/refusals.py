@@ -14,6 +14,7 @@ from assay.decide.plan.inputs import FleetFacts, FleetRevision, NodeStanding, fi
 from assay.decide.plan.inventory_changes import InventoryChanges
 from assay.decide.plan.other_spec_changes import OtherChange
 from assay.decide.rollouts.rollout_waves import rack_key
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.fabric.design_parts import expand_node_names, format_node_list
@@ -58,7 +59,7 @@ def _compare_places(old: FabricDesign, new: FabricDesign, new_names: Mapping[str
 K = TypeVar("K", str, tuple[str, str])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanRefusal:
     """The limit by its path in the policy, its file and line, and why it would be broken."""
 
@@ -252,7 +253,7 @@ TITLES = {
 """Topics of changes that are risks where they weaken something, the worst first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanRisk:
     """A risk in a few words, its `file:line`, and why it is one."""
 

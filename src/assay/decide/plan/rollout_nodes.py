@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from assay.decide.plan.inputs import (
@@ -34,7 +34,7 @@ from assay.decide.rollouts.rollout_waves import (
     schedule_waves,
 )
 from assay.model.decision import RESTART_ACTIONS
-from assay.model.facts import fact, inline, internal
+from assay.model.facts import fact, frozen, inline, internal
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -97,7 +97,7 @@ def _shortest(policy: LifecyclePolicy, start: str, reached: Callable[[LifecycleS
 EstimateBasis = Literal["recorded", "policy", "assumed"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StayEstimate:
     """The estimated stay in one state. `sources` name the origin of the number."""
 
@@ -142,7 +142,7 @@ def _sum_parts(facts: FleetFacts, name: str, state: LifecycleState) -> StayEstim
 MAX_ITEMS_SHOWN = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServiceExit:
     """The state that brings the change to a node, "" if the policy has none, and the changed items in one line."""
 
@@ -178,7 +178,7 @@ def _list_items(pair: SpecPair) -> Iterator[str]:
 REBOOTING_RESETS = {"host", "ac"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeRollout:
     """A node of both revisions, its pair of specs, and its standing."""
 

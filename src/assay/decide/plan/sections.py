@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from assay.decide.plan.change_plan import ChangePlan
 from assay.decide.plan.check_reruns import CheckRerun
@@ -14,6 +13,7 @@ from assay.decide.plan.inventory_changes import NodeChange
 from assay.decide.plan.policy_changes import ResponseChange, SettingDifference
 from assay.decide.plan.setting_routes import SettingWay
 from assay.decide.state.node_entry import describe_entry
+from assay.model.facts import frozen
 from assay.model.specs.policy_response import PolicyResponse
 from assay.model.text.lists import fold_names, format_count, format_list, format_nodes
 
@@ -115,7 +115,7 @@ def shorten_test_name(check: str) -> str:
     return check.rpartition("::")[2]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanSection:
     """A title, and one line for each item; an item may have further lines, indented."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from assay.decide.moves.corrections import find_allowed_correction
 from assay.decide.plan.inputs import FleetRevision
 from assay.declare.spec_values_read_by_checks import CheckInputs, list_spec_paths
 from assay.model.decision import CONFIGURE
+from assay.model.facts import frozen
 from assay.model.specs.check_catalog import PARTS_OF_SUBJECTS, CheckDeclaration
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node.declared_settings import SETTING_ROLES, find_setting
@@ -25,7 +25,7 @@ PART_LISTS = ("gpus.pci", "hcas", "nics", "psus.count", "nvme.count")
 """What a check reads only to know its parts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingRoute:
     """How a setting reaches a node, and the rule that says so (`file:line name`).
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from assay.decide.plan.inputs import FleetRevision, find_spec_line
@@ -23,7 +23,7 @@ from assay.decide.plan.setting_routes import (
     reads_field,
 )
 from assay.model.decision import WIPE
-from assay.model.facts import fact, inline
+from assay.model.facts import fact, frozen, inline
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
@@ -87,7 +87,7 @@ class LimitDifference:
     """Its value after; "" if it does not exist any more."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpecPair:
     """A node's spec before and after, and the differences.
 
@@ -282,7 +282,7 @@ def _line(values: Iterable[Any]) -> str:
 NODE_FIELDS = {label: field for field, label in COMPARED_FIELDS.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeGroup:
     """Nodes with one pair of specs and profiles. `changed_fields`: their other changes, by field of Node."""
 

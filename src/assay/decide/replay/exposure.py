@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultSeverity
 
 ServiceStanding = Literal["serving", "cordoned_idle", "out", "not_yet"]
 """`cordoned_idle`: it would serve, but is closed to new jobs and has none. `not_yet`: it never served so far."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeCondition:
     """How a node stands at a moment. `severity` is that of its worst open fault, "" for none."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple
@@ -16,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from assay.decide.state.node_state import NodeState
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.node import Node
 from assay.model.outside_documents import describe_mistakes
@@ -43,7 +43,7 @@ def clean_text(text: str) -> str:
 HistoryEventKind = Literal["fault", "clear", "use"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryEvent:
     """One line of a history, at `at` (UTC).
 
@@ -64,7 +64,7 @@ class HistoryEvent:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FaultHistory:
     """Events in the order of their times. `in_seconds`: the history gives times in seconds, so the result does too.
 

@@ -14,6 +14,7 @@ from assay.decide.plan.inputs import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, As
 from assay.decide.replay.history import HistoryEvent
 from assay.decide.state.node_entry import find_start_state
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.node import Node
 from assay.model.specs.check_catalog import CheckDeclaration, Phase
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -24,7 +25,7 @@ LOOK_DURATION = AssumedHours(1 / 60, "Crusoe instance health, OCI fast condition
 VENDOR_DURATION = AssumedHours(240, "our own choice: a part is returned and exchanged within ten days")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplayDurations:
     """`actions` by name. An action that is not listed takes no time.
 

@@ -15,7 +15,7 @@ from assay.decide.replay.replay_nodes import ReplayRules
 from assay.decide.state.node_projection import describe_causes
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import Decision, DecisionTiming
-from assay.model.facts import extend, fact, inline, shown
+from assay.model.facts import extend, fact, frozen, inline, shown
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import parse_time
 
@@ -31,7 +31,7 @@ def count_costs(exposure: Exposure, tickets: int) -> dict[str, float]:
     return {name: round(spent, 3) for name, spent in hours.items()} | {"tickets": float(tickets)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplayDecision:
     """A decision, and when it was made."""
 
@@ -39,7 +39,7 @@ class ReplayDecision:
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BreakerTrip:
     """A breaker that opened: of which pool, when, why, and the nodes that it held back until it closed again."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from assay.decide.moves.blast_radius_limits import is_in_service, is_ordered_out, is_out_of_service
@@ -27,6 +27,7 @@ from assay.decide.state.node_state import NodeState
 from assay.model.entries import rollouts as content
 from assay.model.entries.node_entries import DecisionWithdrawnEntry, MoveEntry
 from assay.model.entries.rollouts import PauseRule
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -37,7 +38,7 @@ from assay.model.timestamps import format_minute, format_time, hours, parse_time
 RESUMING_RULES: frozenset[PauseRule] = frozenset({"hold", "breaker"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolloutStop:
     """Why a rollout stops: the rule, one line for people, and the nodes because of which."""
 
@@ -105,7 +106,7 @@ def _find_open_breaker(
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolloutStep:
     """What is due now. `progress` has every node of the rollout.
 

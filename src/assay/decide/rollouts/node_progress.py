@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from assay.decide.moves.evidence_validity import is_newer_than_repair
@@ -12,6 +11,7 @@ from assay.decide.moves.manual_moves import find_next_step
 from assay.decide.rollouts.rollout_history import Rollout, RolloutMember
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
+from assay.model.facts import frozen
 from assay.model.outcome import Outcome
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.text.lists import format_list
@@ -23,7 +23,7 @@ SETTLED: frozenset[ProgressKind] = frozenset({"proven", "failed", "left alone"})
 """A rollout has nothing more to do for such a node."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeProgress:
     """One node of a rollout. `why` is one line for people.
 

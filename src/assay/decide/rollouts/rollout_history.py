@@ -19,7 +19,7 @@ from assay.model.entries.rollouts import (
     RolloutStartedEntry,
     RolloutSupersededEntry,
 )
-from assay.model.facts import fact, internal
+from assay.model.facts import fact, frozen, internal
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
@@ -40,7 +40,7 @@ def shorten_id(rollout: str) -> str:
     return rollout[:SHOWN_ID]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolloutMember:
     """One node of a rollout. `to` is the state that brings the change; `base` the commit that it was brought to before.
 
@@ -87,7 +87,7 @@ class RolloutPause:
     nodes: tuple[str, ...] = internal(default=())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rollout:
     """A rollout as the ledger tells it. Times are ISO 8601 UTC.
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.model.node import Node
 from assay.model.specs.policy_sections import AutomationLimits, count_allowed_out
 from assay.model.specs.trend_rules import WORN
@@ -16,7 +16,7 @@ RolloutKind = tuple[str, str]
 """Spec and pool of a node: the kinds that have canaries of their own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolloutCandidate:
     """A node that must leave service for `hours`. `restarts`: it counts against the restarts per hour.
 
@@ -37,7 +37,7 @@ class RolloutCandidate:
         return self.spec, self.pool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolloutCapacity:
     """How many more nodes may be out in each pool and each rack, and how many may restart per hour."""
 
@@ -46,7 +46,7 @@ class RolloutCapacity:
     restarts_per_hour: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolloutWave:
     """Nodes that are out together. `hours`: from the first that leaves to the last that is back."""
 
@@ -63,7 +63,7 @@ class RolloutWave:
     """How many node-hours they are out of service, all together."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockedNodes:
     """Nodes that no wave can take yet, and why."""
 

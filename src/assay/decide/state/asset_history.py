@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from assay.model.entries.assets import (
 from assay.model.entries.effects import EffectIntentEntry
 from assay.model.entries.node_entries import CertifiedEntry
 from assay.model.evidence import GpuIdentity
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.timestamps import format_time
 
@@ -40,7 +41,7 @@ DRIVE = "nvme"
 GPU = "gpu"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstalledPart:
     """A part with a serial number: what it is (gpu, nvme …), and the number; of a GPU also the UUID."""
 
@@ -53,7 +54,7 @@ class InstalledPart:
         return self.kind == GPU and (self.serial != known[0] or self.uuid not in ("", known[1]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AssetReading:
     """One reading of a node's parts: the node's serial number by source, and the part at each place."""
 
@@ -62,7 +63,7 @@ class AssetReading:
     parts: Mapping[str, InstalledPart] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeAssets:
     """The assets of one node in the ledger: its serial number, and the last part seen at each place.
 
@@ -81,7 +82,7 @@ class NodeAssets:
     last_replacement_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SentBackPart:
     """A part that went back with a dossier (effect id `effect`): from where, when, and for which faults."""
 
@@ -315,7 +316,7 @@ def describe_returned_part(entry: LedgerEntry) -> str:
 NODE_COMPONENTS = ("driver", "bios", "bmc", "kernel")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeSetup:
     """The setup of one node, see `SetupSeenEntry`, with all versions and models. `entry` is its last entry."""
 

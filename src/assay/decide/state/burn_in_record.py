@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 
 from assay.model.entries.effects import (
@@ -15,13 +15,13 @@ from assay.model.entries.effects import (
     BurnInStartedEntry,
     BurnInWindowEntry,
 )
-from assay.model.facts import from_json
+from assay.model.facts import from_json, frozen
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.burn_in import BurnInWindow, PartWork
 from assay.model.timestamps import format_time, parse_time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BurnInRecord:
     """The last burn-in of a node. `stay_id` is the stay in which it began.
 

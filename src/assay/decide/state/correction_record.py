@@ -6,18 +6,19 @@ A correction at once is one effect. One on an idle node has three: cordon, confi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, ActionName
 from assay.model.entries.node_entries import DecisionEntry
+from assay.model.facts import frozen
 
 SETTING_CAUSE = "setting"
 """The kind of the causes that name a decision's settings."""
 ENDINGS = ("verified", "failed")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CorrectionRecord:
     """One correction: the `decision` behind it, the `settings` by their paths in the node spec, the faults it answers.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from assay.decide.state.fault_weeks import FaultWeeks
 from assay.decide.state.node_state import NodeState
+from assay.model.facts import frozen
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
@@ -30,7 +31,7 @@ SWITCH_TRAY = "switch tray"
 """The kind of the trait that names where all sick NVLinks of the node's rack lead."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeSnapshot:
     """One node, as the inventory, the ledger and its scheduler describe it.
 
@@ -57,7 +58,7 @@ class NodeSnapshot:
         return self.node.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetSnapshot:
     """The fleet at one moment. Every enrolled node is in it, since limits count them all.
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from assay.decide.state.node_state import NodeState
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.repeated_faults import LemonLimits
 
@@ -31,7 +30,7 @@ class LemonReason:
     """What was behind it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LemonScore:
     """The points of a node, oldest reason first, and from how many points on a node is a lemon."""
 

@@ -11,13 +11,13 @@ is a channel of evidence too, which checks judge.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.entries.schedule_entries import NodeLoadedEntry
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.reading import ReadingTree, value
 from assay.model.specs.load_parts import LOAD_PARTS
@@ -172,7 +172,7 @@ UNIT_PART = "battery"
 """The part that counts in units and goes on where it stood."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VisitPlan:
     """The parts of a visit in their order. `after_unit`: the unit after which the battery goes on, "" for its first."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from assay.decide.state.burn_in_record import BurnInRecord
@@ -23,7 +23,7 @@ from assay.model.decision import (
 )
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.evidence import GpuIdentity
-from assay.model.facts import fact, internal, set_fields, shown
+from assay.model.facts import fact, frozen, internal, set_fields, shown
 from assay.model.faults.fault_record import NOT_JUDGED, FaultRecord
 
 EffectStatus = Literal["intent", "done", "verified", "failed", "unknown"]
@@ -56,7 +56,7 @@ class EffectRecord:
         return self.standing == "failed" and self.action in LOOKING_ACTIONS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RepairRecord:
     """A point before which no pass counts: a verified repair, a certification by a person, or a replaced part.
 
@@ -73,7 +73,7 @@ class RepairRecord:
     parts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TransitionRecord:
     """One transition, with the decision behind it ("" where a person or the inventory moved the node).
 
@@ -119,7 +119,7 @@ class PendingDecision:
         return find_rule_name(self.rule)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FlapRecord:
     """The cause of a pending decision went away by itself: when, with which fault, and of which decision."""
 
@@ -144,7 +144,7 @@ class OperatorNote:
     """When a hold ends by itself; "" if only `assay release` ends it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WithdrawnDecision:
     """The last pending decision that was withdrawn in this stay.
 
@@ -181,7 +181,7 @@ HISTORY_FIELDS = (
 """The fields that grow with a node's history, and that say nothing of what is wrong now where its faults are over."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeState:
     """The projected state of one node. A stay is the time from one transition to the next.
 

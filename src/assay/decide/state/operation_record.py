@@ -24,7 +24,7 @@ from assay.model.entries.node_entries import (
     TransitionEntry,
     ZapRequestedEntry,
 )
-from assay.model.facts import extend, fact
+from assay.model.facts import extend, fact, frozen
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.timestamps import parse_time
 
@@ -110,7 +110,7 @@ class OperationRecord:
         return next((each for each in self.nodes if each.node == node), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _OpenOrder:
     """The order of an operation that has not ended: its decisions, its effects, and the actions not yet proved."""
 

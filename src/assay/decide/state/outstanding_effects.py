@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from assay.decide.moves.cordons import list_recordon_effects
@@ -11,10 +11,11 @@ from assay.decide.moves.corrections import find_open_correction
 from assay.decide.state.correction_record import CorrectionRecord
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import CONFIGURE, WIPE
+from assay.model.facts import frozen
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutstandingEffect:
     """One effect to start or to settle. Its id follows from decision and action (`derive_effect_id`)."""
 

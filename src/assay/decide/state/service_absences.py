@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Literal
 
 from assay.decide.state.node_state import NodeState, TransitionRecord
+from assay.model.facts import frozen
 from assay.model.outcome import SuiteRun
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import hours, parse_time
@@ -18,7 +18,7 @@ MIN_RETURNS = 5
 """An estimate needs at least so many nodes that came back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServiceSpan:
     """A time of a node in one state. `unknown`: it was in service, and nobody knew how it was."""
 
@@ -28,7 +28,7 @@ class ServiceSpan:
     ended_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServiceAbsence:
     """One time out of service, with the transitions out of service and on. `ended_at` is None while it lasts."""
 
@@ -47,7 +47,7 @@ class ServiceAbsence:
         return frozenset(move.target for move in self.transitions)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbsenceEstimate:
     """How long absences took: half of `cases` at most `half`, nine of ten at most `most`.
 
@@ -59,7 +59,7 @@ class AbsenceEstimate:
     most: timedelta | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedReturn:
     """When a node should be back: by what earlier absences took, else by the policy's deadlines if each step passes.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from assay.decide.trends.days import RATE_DAYS
 from assay.decide.trends.warning_record import ForecastFactors
+from assay.model.facts import frozen
 
 Statistic = Literal["change", "creep", "level", "rate", "fortnight", "total"]
 """What told it: the first three are of gauges, the others of counters."""
@@ -81,7 +81,7 @@ class SeriesCount(NamedTuple):
         return self.few_peers + self.silent + self.new
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeWarning:
     """A part that gets worse. `factors`: None below 30 closed warnings, so only a straight line tells its days."""
 

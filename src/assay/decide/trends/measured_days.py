@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from assay.decide.trends.change_warnings import LOST_READINGS
 from assay.decide.trends.days import HISTORY_DAYS, LOOK_BACK_WEEKS, list_compared_days, make_dates, quote_text
+from assay.model.facts import frozen
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -65,7 +65,7 @@ WHERE first_day <= $last AND last_day >= $first AND first_day <= last_day
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """The parts, in the order of their nodes. `segment`, `alike`: part × measured day, -1 where nobody or two held it.
 
@@ -91,7 +91,7 @@ class Parts:
         return len(np.unique(self.node_of[self.drawn]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grid:
     """Values of some parts on some days, NaN where there is none, and what `Parts` says of these."""
 
@@ -116,7 +116,7 @@ class Grid:
         return held
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """A measurement. `rows`: the parts, by number. `recent`: all of them as today needs them; `past`: the drawn ones.
 

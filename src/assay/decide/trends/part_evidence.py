@@ -9,7 +9,6 @@ past weeks reached, so a measurement with a heavy tail takes nothing from the ot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from assay.decide.trends.days import (
     RECENT_DAYS,
 )
 from assay.decide.trends.measured_days import Floats, Grid
+from assay.model.facts import frozen
 from assay.model.peer_statistics import find_spread
 
 Scores = dict[Statistic, Floats]
@@ -121,7 +121,7 @@ def measure_growth(grid: Grid) -> Floats:
     return np.where(stays, grown / np.maximum(1, day - _look_around(day)[0]), np.nan)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Course:
     """A measurement of the parts of a grid, apart from their peers; of a counter its growth, in usual growths of a day.
 
@@ -203,7 +203,7 @@ def scale_by_peers(values: Floats, kinds: NDArray[np.int16], least: int, least_s
     return scaled
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tail:
     """How many healthy parts reach a score: by rank where some did, beyond by a generalised Pareto distribution."""
 
@@ -243,7 +243,7 @@ def learn_tail(past: Floats) -> Tail:
     return Tail(known, edge, rate, float(scale * weight + USUAL_TAIL_SCALE * (1 - weight)), shape * weight)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """The evidence of each part, and the statistic that gave most. `today`: of all; `past`: by day.
 

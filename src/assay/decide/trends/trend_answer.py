@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from assay.decide.trends.warning_record import (
 )
 from assay.decide.trends.warnings import AdvisedWarning
 from assay.model.errors import AssayError
-from assay.model.facts import extend, to_json
+from assay.model.facts import extend, frozen, to_json
 from assay.model.specs.trend_rules import ChangeDetector
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_time
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrendAnswer:
     """The warnings, the worst first, and how they were found. `record`: how the rule fared in past weeks.
 
@@ -137,7 +137,7 @@ def find_trends(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrendReport:
     """The answer at a moment. `unread`: damaged files that were left out."""
 

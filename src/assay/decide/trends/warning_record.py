@@ -7,7 +7,7 @@ weeks: there, limits that were crossed and parts that failed say what came of it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from math import hypot
 from statistics import median, quantiles
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from assay.decide.trends.days import HORIZON_DAYS
 from assay.decide.trends.warning_answers import ActComparison, PastRecord
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry, WarningOutcome
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.peer_statistics import find_share_interval
 from assay.model.timestamps import parse_time
@@ -79,7 +80,7 @@ def _divide(part: int, whole: int) -> float | None:
 TREND_ENTRY_KINDS = (TrendWarnedEntry.kind, TrendClosedEntry.kind, TrendDemotedEntry.kind)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrendWarning:
     """A warning of a node, when it came, and how it ended; `closed` is None while it is open.
 
@@ -100,7 +101,7 @@ class TrendWarning:
         return ("" if content.serial else f"{self.node}/{content.place}", content.serial, content.rule)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WarningHistory:
     """All warnings, oldest first, and by rule and revision why a rule lost its stage."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from assay.decide.trends.warning_record import (
     judge_record,
 )
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
-from assay.model.facts import extend
+from assay.model.facts import extend, frozen
 from assay.model.ledger_entry import derive_id
 from assay.model.peer_statistics import find_share_interval
 from assay.model.specs.trend_rules import TrendRule, TrendRules
@@ -220,7 +220,7 @@ MEASURED_SHARE = 0.8
 LONG_ABSENCE = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartFates:
     """What became of parts: failures of hardware, holders and absences by node, and measured days by warning."""
 
@@ -312,7 +312,7 @@ def _close(warning: TrendWarning, event: _Event) -> TrendClosedEntry:
     return TrendClosedEntry(*words, lead, event.by_check)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AdvisedWarning:
     """A finding with its rule ("" if no rule covers it), the stage that holds, its chance, and what pays."""
 

@@ -8,7 +8,7 @@ for a node, an order for the node might reach that.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -33,6 +33,7 @@ from assay.model.decision import (
 )
 from assay.model.entries.node_entries import OrderOutlivedEntry
 from assay.model.entries.rollouts import RolloutPausedEntry
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.trust_rules import Trust, TrustSetting
@@ -198,7 +199,7 @@ def _list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> Iterato
     yield order, given, last, within or (policy.trust.rollout_hours if is_rollout else 0.0), bool(begun)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrustWait:
     """One thing that waits for a person, or that assay only watches.
 

@@ -21,6 +21,7 @@ from assay.model.entries.node_entries import (
     TransitionEntry,
     ZapRequestedEntry,
 )
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_time, parse_time
@@ -36,7 +37,7 @@ TRUST_KINDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MoveRequest:
     """The state that a person or a rollout wants, until the node is there."""
 
@@ -58,7 +59,7 @@ class MoveRequest:
     """For how many hours it is meant; 0 for as long as the policy says."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Consent:
     """A person's yes or no. `decision`: what it is about; `within_hours`: see `MoveRequest`."""
 
@@ -71,7 +72,7 @@ class Consent:
     is_yes: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderedDecision:
     """A decision that follows from what a person said: `order` is the id of that, `kind` the kind of the cause.
 
@@ -85,7 +86,7 @@ class OrderedDecision:
     now: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldDecision:
     """A decision that waits for its trust step. `told` begins with the step, then its actions; `text` is for people.
 
@@ -100,7 +101,7 @@ class HeldDecision:
     faults: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrustRecord:
     """The consents of a node, its ordered decisions, the orders that have outlived their time, with the reason of each.
 
@@ -186,7 +187,7 @@ RECORD_KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchRecord:
     """What assay would have done in the last `days`, on so many `nodes`.
 

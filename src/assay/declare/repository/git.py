@@ -6,10 +6,10 @@ import os
 import posixpath
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 
 DECLARED_FOLDERS = ("inventory", "specs", "suites", "playbooks")
 TOOL_PATHS = (
@@ -28,7 +28,7 @@ SAFE_ENVIRONMENT = {"GIT_GRAFT_FILE": os.devnull, "LC_ALL": "C"}
 REGULAR_MODES, SYMLINK_MODE = ("100644", "100755"), "120000"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GitBlob:
     """One file of a revision: its mode in git, its object id and its size in bytes."""
 

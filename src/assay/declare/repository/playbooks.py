@@ -9,12 +9,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import cast
 
 import yaml
 
 from assay.declare.repository.tree import MAX_FILE_BYTES, RepositoryTree
+from assay.model.facts import frozen
 
 PLAYBOOKS = "playbooks"
 COLLECTION = "assay.fleet"
@@ -32,7 +32,7 @@ OTHER_WAYS = re.compile(rb"firmware|role|import|include")
 """Words without one of which a playbook brings no firmware, however it is written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirmwareTask:
     """One task that brings firmware: the components that it lists, each with its place; none if it may bring all."""
 

@@ -22,6 +22,7 @@ from assay.declare.problems import explain_violations
 from assay.declare.repository.git import DECLARED_FOLDERS, read_git_error, read_git_objects, run_git
 from assay.declare.yaml import UnreadableYaml, parse_yaml
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.specs.policy_sections import CommitTrust
 from assay.model.timestamps import format_minute, format_time
 
@@ -162,7 +163,7 @@ def _split_output(run: subprocess.CompletedProcess[bytes]) -> list[str]:
     return [line for line in run.stdout.decode(errors="surrogateescape").split("\0") if line]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommitSignature:
     """The signer's name in `allowed_signers`, and the fingerprint of the key."""
 
@@ -170,7 +171,7 @@ class CommitSignature:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AllowedSigners:
     """Lines of allowed_signers that count, the name of their source in messages, and the time at which they count."""
 

@@ -14,11 +14,12 @@ import json
 import stat
 import tarfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 
 from assay.declare.repository.git import read_git_error, read_git_objects, resolve_commit, run_git
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.text.lists import format_list
 
 FOLDER = ".assay-starter"
@@ -41,7 +42,7 @@ MOST_BYTES = 4 * 2**20
 COPIED_BY_EVERY_VERSION = "ansible.cfg"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StarterRecord:
     """The files of one version of assay, as they were copied: hashes by path, and those contents that are text."""
 
@@ -127,7 +128,7 @@ def _pack(texts: Mapping[str, bytes]) -> bytes:
     return gzip.compress(buffer.getvalue(), mtime=0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteFiles:
     """The files of one fleet repository. Nothing outside of it is read, and no symbolic link is followed."""
 

@@ -10,7 +10,7 @@ import ast
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
@@ -27,6 +27,7 @@ from assay.declare.starter.starter_record import (
     make_record,
 )
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.text.lists import format_count
 from assay.old_imports import NEW, list_old_modules
 
@@ -94,7 +95,7 @@ def find_moved(gone: Mapping[str, bytes], added: Mapping[str, bytes]) -> dict[st
     return {old.partition("/")[2]: new.partition("/")[2] for old, new in zip(words[1::3], words[2::3], strict=False)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """What becomes of one file. `before` and `after` are its contents, None without a file.
 
@@ -119,7 +120,7 @@ class FileChange:
         return self.before != self.after or bool(self.old_path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UpgradePlan:
     """What an upgrade from one version to another does. `files` are the record's own, as they are written last."""
 
@@ -143,7 +144,7 @@ class UpgradePlan:
         return [path for change in writing for path in (change.path, change.old_path) if path]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sides:
     """The three sides of an upgrade, and where files went on two of them."""
 

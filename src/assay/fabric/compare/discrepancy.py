@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from assay.model.facts import frozen
 from assay.model.specs.fabric.cable import Cable, CableEnd
 
 DiscrepancyKind = Literal[
@@ -26,7 +27,7 @@ IN_PLACE_KINDS: tuple[DiscrepancyKind, ...] = ("device-replaced", "device-exchan
 """Devices in the places of others: these have the cables of the places."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CablePair:
     """A cable as designed and as seen. None means not designed, or not seen."""
 
@@ -34,7 +35,7 @@ class CablePair:
     observed: Cable | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoxPart:
     """What a chip is a part of: a `box`, a `card` of it or a `plane`, with its chips and its designed cables."""
 
@@ -44,7 +45,7 @@ class BoxPart:
     cables: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwitchLinks:
     """A switch: its designed cables, those to other switches (`trunks`, of `gbps`), and the nodes below it."""
 
@@ -57,7 +58,7 @@ class SwitchLinks:
     parts: tuple[BoxPart, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CablingDiscrepancy:
     """One discrepancy: its `cables`, a `summary` for people, and `corrections`, the likelier one first.
 

@@ -18,6 +18,7 @@ from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, Discovered
 from assay.fabric.lazy_discovery import LazyDiscovery, PortRow, PortRows
 from assay.fabric.link_words import is_slower, parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, format_port, join_ends
+from assay.model.facts import frozen
 from assay.model.specs.fabric.cable import PortId
 
 PortPair = tuple[PortId, PortId]
@@ -210,7 +211,7 @@ def _make_rows(cables: Iterable[DiscoveredCable]) -> PortRows:
     return rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AlternatingWalk:
     """One alternating walk over `ports`. `first_expected`: its first cable is a designed one.
 
@@ -254,7 +255,7 @@ def _walk(start: PortId, expected: dict[PortId, PortId], actual: dict[PortId, Po
     return AlternatingWalk(tuple(ports), first_expected) if len(ports) > 1 else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DevicePermutation:
     """Units that stand in each other's places: each of `moves` is (unit, place).
 

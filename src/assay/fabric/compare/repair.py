@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from assay.fabric.compare.discrepancy import IN_PLACE_KINDS, CablingDiscrepancy
 from assay.fabric.link_words import parse_rate
+from assay.model.facts import frozen
 from assay.model.specs.fabric.cable import Cable, rate_to_gbps
 
 Severity = Literal["catastrophic", "degraded", "informational"]
@@ -20,7 +20,7 @@ MANY_NODES = 8
 NOWHERE_ELSE: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CablingRepair:
     """The work of one ticket. `cause` identifies what the members have in common, "" for a single discrepancy."""
 
@@ -49,7 +49,7 @@ def group_by_key(
     yield from ((key, tuple(members)) for key, members in groups.items())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RepairCost:
     """`gbps` that no cable carries between the devices that the design joins, and the `nodes` that lose it.
 

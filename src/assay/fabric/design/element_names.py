@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.devices import DesignedDevice
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.specs.fabric.cable import PortId
 from assay.model.text.lists import suggest_nearest
 
@@ -20,7 +20,7 @@ PORT_FORMS = (
 """`NAME[33]`, `NAME[17/1]`; `NAME port 17/1`, `NAME 17/1`, `NAME/33`, `NAME:33`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedElement:
     """What a name means: a `node`, a `device`, a `port` of a device, or a `box` or plane with all of its chips.
 

@@ -7,12 +7,13 @@ speed class has. A reboot of the node explains some link downs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Literal
 
 from assay.fabric.discovery import PortFacts
 from assay.fabric.link_words import SPEEDS, parse_rate
+from assay.model.facts import frozen
 
 SYMBOL = "SymbolErrorCounter"
 RECOVERY = "LinkErrorRecoveryCounter"
@@ -62,7 +63,7 @@ DOWNS_PER_BOOT = 2
 """A boot takes the link down twice: when the driver stops, and when the firmware hands over (mlx5_core)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CounterGrowth:
     """How much one counter grew. `at_least`: it reached its maximum or was cleared, so it may have grown more."""
 
@@ -82,7 +83,7 @@ class CounterGrowth:
 NO_GROWTH = CounterGrowth(0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PortGrowth:
     """How much each counter of a port grew in `seconds`. A counter that neither scan lists has not grown."""
 
@@ -128,7 +129,7 @@ def measure_port_growth(before: PortFacts | None, after: PortFacts, seconds: flo
     return PortGrowth(seconds, counters)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BitErrorRate:
     """The ratio that a port is judged by. `kind` names its limit: `symbol_ber` or `effective_ber`."""
 

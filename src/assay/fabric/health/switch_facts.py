@@ -13,6 +13,7 @@ from assay.fabric.discovery import PortFacts
 from assay.fabric.health import counters
 from assay.fabric.readers.interface_names import InterfaceNumbers
 from assay.fabric.readers.lldp import read_mac_text, split_hosts
+from assay.model.facts import frozen
 from assay.model.specs.fabric.cable import PortId, normalize_guid
 from assay.model.specs.fabric.design_parts import FULL_MEMBER_BIT
 
@@ -30,7 +31,7 @@ BLOCK = 32
 """Rows come in blocks of so many entries, also where the port has room for fewer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwitchFacts:
     """One switch. A field that no tool reported is empty or None.
 
@@ -78,7 +79,7 @@ def find_odd_firmware(switches: Iterable[SwitchFacts]) -> dict[str, str]:
     return {guid: firmware for guid, firmware in known.items() if firmware != usual}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubnetManager:
     """The manager that answered: its port's GUID and LID, its activity counter, its priority and state."""
 

@@ -23,6 +23,7 @@ from assay.fabric.learn.boxes import BoxChip, find_box_chips
 from assay.fabric.learn.hosts import find_most_frequent, sort_naturally
 from assay.fabric.learn.judged_design import JudgedDesign, is_unseen
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.specs.fabric.adapters import HostAdapter
 from assay.model.specs.fabric.cable import Cable, CableEnd, DeviceKind
 from assay.model.specs.fabric.design_parts import format_node_list
@@ -34,7 +35,7 @@ MAX_PORTS = 4096
 CABLE_KINDS = {"swap", "moved", "missing"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DraftDevice:
     """A device to list. Without a GUID it becomes a comment, for a person to complete."""
 
@@ -49,7 +50,7 @@ class DraftDevice:
     plane: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DraftCable:
     """A cable to list: its ends as `DEVICE/PORT`, and a hint that becomes a comment."""
 

@@ -8,13 +8,13 @@ of that kind (Bonferroni): the more ports and groups a fabric has, the farther a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import log10
 from typing import Literal
 
 from assay.fabric.discovery import PortFacts
 from assay.fabric.health.counters import find_bit_error_rate
 from assay.fabric.weekly.week import DAYS, PortWeek
+from assay.model.facts import frozen
 from assay.model.peer_statistics import find_student_bound
 from assay.model.specs.fabric.cable import PortId
 
@@ -29,7 +29,7 @@ Drifts = Mapping[tuple[PortId, str], float]
 """How much each reading gets worse in a week, by port and key of the reading; those that do not are left out."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ComparedReading:
     """A reading that a port's peers have too, and that may drift.
 

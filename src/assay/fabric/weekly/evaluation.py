@@ -39,6 +39,7 @@ from assay.fabric.weekly.peers import (
     compare_with_peers,
 )
 from assay.fabric.weekly.week import FabricWeek, PortWeek, list_port_weeks
+from assay.model.facts import frozen
 from assay.model.peer_statistics import compute_tail, estimate_beta
 from assay.model.specs.fabric.cable import Cable, PortId
 
@@ -56,7 +57,7 @@ JUDGED_LIMITS = (
 """The limits that a design needs, so that everything is judged."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankedPort:
     """One port that stands out, with all of its findings."""
 

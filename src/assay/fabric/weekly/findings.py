@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from assay.fabric.weekly.compared_readings import READINGS, Drifts
 from assay.fabric.weekly.peers import PEER_SCORE, Limits, PeerDeviation, format_figure
 from assay.fabric.weekly.week import COUNTERS, FabricWeek, PortWeek
-from assay.model.facts import fact, internal
+from assay.model.facts import fact, frozen, internal
 from assay.model.text.lists import format_count
 
 FindingKind = Literal["outlier", "drift", "flap", "repeated"]
@@ -81,7 +80,7 @@ def find_drifts(ports: Iterable[PortWeek], drifts: Drifts, limits: Limits) -> It
                 yield PortFinding("drift", port, reading.name, drift, reading.unit, text, weight)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnjudgedPart:
     """A part of the week that was not judged, in a few words, and the reason."""
 

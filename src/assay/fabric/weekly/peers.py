@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from assay.fabric.weekly.compared_readings import METRICS, OUTLIER_BUDGET, ComparedReading
 from assay.fabric.weekly.week import PortWeek
+from assay.model.facts import frozen
 from assay.model.peer_statistics import compute_z_scores, find_group_bound
 from assay.model.specs.node.node_spec import MetricLimit
 
@@ -21,7 +21,7 @@ FULL_SCORE = 3.5
 """The score of a port that is as far from its peers as the false-alarm budget allows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PeerDeviation:
     """How a port compares with its peers. `peers` describes them, `peer_median` is their median.
 

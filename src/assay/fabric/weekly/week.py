@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
-from assay.model.facts import fact, shown
+from assay.model.facts import fact, frozen, shown
 from assay.model.specs.fabric.cable import Cable, CableEnd, PortId
 from assay.model.text.lists import format_count
 
@@ -155,7 +154,7 @@ class FabricWeek:
         return f"{count} of {self.scans} scans read it, {MIN_SCANS} are needed: {reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PortWeek:
     """One designed port over the week: its place, the far end, its rail, and its summary.
 

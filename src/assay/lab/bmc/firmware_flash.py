@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,6 +30,7 @@ from assay.lab.bmc.resource_tree import (
     resource_link,
 )
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
+from assay.model.facts import frozen
 from assay.model.specs.firmware_bundle import read_image_header
 
 FlashFault = dict[str, Any]
@@ -98,7 +98,7 @@ class ComponentBusy(Exception):
     """Another update of the same component is running."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UploadedImage:
     """An image's header (model/specs/firmware_bundle.py), the reset that activates it, and the file's sha256."""
 

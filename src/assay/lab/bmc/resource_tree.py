@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from assay.lab.bmc.authentication import BmcLogins, not_found
 from assay.lab.virtual_node_state import VirtualNodeState
+from assay.model.facts import frozen
 
 REDFISH_ROOT = "/redfish/v1"
 Resource = dict[str, Any]
 ResourceBuilder = Callable[..., Resource]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResourceView:
     """What one request sees: the node's state at `now`, and the logins."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from assay.lab.bmc.power_transitions import apply_elapsed_time
 from assay.lab.bmc.resource_tree import ResourceView, make_status
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
+from assay.model.facts import frozen
 
 MAX_BODY_BYTES = 1 << 20
 StateEdit = Callable[[VirtualNodeState, datetime], VirtualNodeState]
@@ -73,7 +73,7 @@ class VirtualBmc:
         return after
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BmcRequest:
     """A request that changes something: its BMC, the view at its start, its account, and the ids in its path."""
 

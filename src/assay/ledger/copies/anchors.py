@@ -17,7 +17,7 @@ import ssl
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,6 +26,7 @@ import requests
 
 from assay.ledger.copies.seal import Anchor, AnchoredFleet, StoredSeal, make_no_seal_error, parse_stored_seals
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 
 DEFAULT_REF = "assay-seals"
 GIT_TIMEOUT_S = 60
@@ -39,7 +40,7 @@ MAX_ANSWER_BYTES = 1 << 20
 ANCHOR_FIX = "write file:PATH, git-note, git-note:REF, or rfc3161:URL#ROOTS.pem"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GitNoteAnchor:
     """The notes of `ref` (below `refs/notes/`) of the repository at `root`. They protect once they are pushed."""
 
@@ -96,7 +97,7 @@ class GitNoteAnchor:
             raise AssayError(f"git did not answer within {GIT_TIMEOUT_S} s", where=self.name) from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileAnchor:
     """A file of seals, best one that can only grow: `chattr +a`, or on a machine that others administer."""
 
@@ -156,7 +157,7 @@ def append_to_seal_file(path: Path, seal: StoredSeal) -> None:
 _STAMPED = re.compile(r"^Time stamp: (\w+ +\d+ [\d:]+)(?:\.\d+)? (\d+) GMT$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimeStampAnchor:
     """The authority at `url`. `ca` is the PEM file of the roots that are trusted, None for those of the system."""
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from assay.ledger.history import parquet_files
 from assay.ledger.history.parquet_files import MAX_TRIES, OUTCOMES_TABLE, DamagedFilesError, connect_duckdb, is_readable
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.outcome import CheckVerdict
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class OutcomeQuery:
 ALL_OUTCOMES = OutcomeQuery()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VerdictTurn:
     """A verdict that differs from the one before of the same check and subject, `was`, which is "" for the first."""
 
@@ -85,7 +86,7 @@ class VerdictTurn:
     """Whether the check is at stage observe, so that it decides nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryExtent:
     """The number of runs and outcomes, and the times of the first and last run ("" for none)."""
 
@@ -226,7 +227,7 @@ HAVING 2 * least(count_if(verdict = 'fail'), count_if(verdict = 'pass')) >= $lea
 """The last verdicts of what may be flaky: verdicts turn at most twice as often as the rarer one occurs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FlakyCheck:
     """A check whose verdict on a subject turned `times` times in the last `judged` verdicts; `verdict` is the newest.
 

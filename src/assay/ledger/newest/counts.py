@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, Subquery, func, select
@@ -18,6 +17,7 @@ from assay.ledger import tables
 from assay.ledger.newest.interned_texts import BATCH_SIZE, TextCache, find_text_numbers, split_batches
 from assay.ledger.newest.outcome_queries import EACH_NEWEST, PASS, is_recorded_after, rank_newest, select_failing
 from assay.ledger.newest.outcomes import read_outcomes
+from assay.model.facts import frozen
 from assay.model.outcome import VERDICTS, CheckStandings, CheckVerdict, PassCount, StandingFailure
 from assay.model.timestamps import format_epoch_seconds
 
@@ -25,7 +25,7 @@ MANY_SUBJECTS = 100
 """With more failing subjects of one check, reading what the check said since is cheaper than reading their nodes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutcomeCounts:
     """What some runs say: how many they are, when the last one was (ISO 8601 UTC), and outcomes by check and verdict.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from assay.model.entries import assets, boot, effects, faults, node_entries, rollouts, schedule_entries, tickets
 from assay.model.entries.entry_content import EntryBody, EntryContent
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry
 
 CONTENT_CLASSES: dict[str, type[EntryContent]] = {
@@ -18,7 +18,7 @@ CONTENT_CLASSES: dict[str, type[EntryContent]] = {
 """By kind; a class without a kind is only the base of others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnknownEntry(EntryContent):
     """The content of a kind that this assay does not know: its body, untouched."""
 

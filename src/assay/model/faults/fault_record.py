@@ -6,8 +6,10 @@ History is read without pydantic, which takes long to import: this module loads 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, get_args
+
+from assay.model.facts import frozen
 
 FaultSeverity = Literal["catastrophic", "degraded", "informational"]
 SEVERITIES: tuple[FaultSeverity, ...] = get_args(FaultSeverity)
@@ -31,7 +33,7 @@ def rank_severity(severity: str) -> int:
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FaultRecord:
     """A fault of the node. `marks` says how far each source has been read; `times` are its last sightings.
 

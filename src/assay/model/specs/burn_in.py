@@ -6,11 +6,12 @@ A window of a burn-in: what ran in it, on which parts of the node, and the media
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from pydantic import Field, model_validator
 
+from assay.model.facts import frozen
 from assay.model.specs.load_parts import LOAD_PARTS, LoadPart, NodePart, find_lacking_part, select_possible
 from assay.model.specs.node.node_spec import MetricLimit
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
@@ -243,7 +244,7 @@ PART_FAULTS: Mapping[LoadPart, str] = {
 """The class of fault of a load part that gives wrong results, as its check has it; of the others, LOAD_FAULT."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartWork:
     """What one load part did: `units` were run for `seconds` in all, and `results` of them gave a result.
 
@@ -269,7 +270,7 @@ class PartWork:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BurnInWindow:
     """A window that ends at `hours` of the burn-in, in `phase`.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.model.decision import CONFIGURE, DecisionTiming
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PolicyResponse:
     """The first response of a policy: the rule's name, and the state of the ladder's first rung, "" for a record.
 

@@ -9,13 +9,14 @@ from typing import Literal
 from pydantic import Field
 
 from assay.model.decision import ActionName
+from assay.model.facts import frozen
 from assay.model.specs.spec_document import StrictModel
 
 TrustStep = Literal["watch", "suggest", "act"]
 STEPS: tuple[TrustStep, ...] = ("watch", "suggest", "act")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrustSetting:
     """A step, the dotted path of the setting that gives it, and the place of that line, "" where nobody knows it."""
 

@@ -7,7 +7,6 @@ controller's clock: a node's clock may be wrong, but it shows how long before th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -16,6 +15,7 @@ from pydantic import BaseModel
 
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, read_at_path
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.reading import failed, value
@@ -75,7 +75,7 @@ class DeliveredItem(NamedTuple):
     body: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClockOffset:
     """The node's time when it sent a delivery, and the controller's when that came."""
 

@@ -6,10 +6,10 @@ import json
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.node import Node
 from assay.model.plugins import TRANSPORTS
 from assay.model.reading import ReadingTree, failed, parse_reading
@@ -97,7 +97,7 @@ def _split_channels(answer: dict[str, Any], arguments: Sequence[str]) -> dict[st
     }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BurnInAnswer:
     """What a node says of the burn-in `id` with so many `phases`: whether it is `running`, and `t` seconds done.
 

@@ -6,7 +6,6 @@ The routes and the OpenAPI document are made from these lines.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ from assay.act.tickets.repair_history import REPAIRS, MachineRepair, select_repa
 from assay.decide.plan.inputs import PresentFacts
 from assay.decide.state.operation_record import OperationRecord
 from assay.ledger.ledger_reader import read_projection
+from assay.model.facts import frozen
 from assay.model.outside_documents import describe_mistakes
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_time
@@ -135,7 +135,7 @@ def read_query(model: type[ApiQuery], text: str, fields: Mapping[str, str]) -> A
         raise make_refusal(422, describe_mistakes(error, "the query")) from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VisitorRequest:
     """Who asks for what. `position` is the newest entry of the ledger then."""
 
@@ -151,7 +151,7 @@ class VisitorRequest:
         return VisibleFleet(self.records, self.visitor.may_see, self.visitor.is_customer)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodePage:
     """Nodes by name. `next`: ask for those after this name; "" after the last. `total`: how many match."""
 
@@ -161,7 +161,7 @@ class NodePage:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostPage:
     """Nodes by name. `next`: ask for those after this name; "" after the last. `total`: how many match."""
 
@@ -171,7 +171,7 @@ class HostPage:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeReadings:
     """What was last read of a node. `readings`: the branch, whose leaves are value, absent, unsupported or failed."""
 
@@ -184,7 +184,7 @@ class NodeReadings:
     readings: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeDetail:
     """A node. `details`: its status; for customers, what happened in plain words. `position`: an order names it."""
 
@@ -194,7 +194,7 @@ class NodeDetail:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolloutList:
     """The rollouts, the newest first. `position`: an order names it."""
 
@@ -203,7 +203,7 @@ class RolloutList:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiEndpoint:
     """One address. `build` returns the answer, None for nothing. `is_timed`: the answer changes with the clock."""
 

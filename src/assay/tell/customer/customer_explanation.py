@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import ServiceAbsence, list_absences
 from assay.model.decision import DRAIN_ACTIONS, DecisionCause
 from assay.model.entries.effects import EffectIntentEntry
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.model.faults.fault_record import SEVERITIES
 from assay.model.specs.customers import SINCE, FaultCustomerWords, StateCustomerWords
 from assay.model.specs.fault_relations import FaultRelations
@@ -97,7 +96,7 @@ def format_customer_explanation(answer: CustomerExplanation) -> str:
     return "\n".join([f"{answer.node}, as of {format_minute(answer.as_of)}", *paragraphs])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CustomerSituation:
     """A node and all that its customers are told of it. `absences` are those of all nodes.
 

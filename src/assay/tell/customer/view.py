@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from textwrap import shorten
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from assay.decide.state.service_absences import (
     list_fleet_absences,
     list_service_spans,
 )
+from assay.model.facts import frozen
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.timestamps import format_time, hours
@@ -37,7 +37,7 @@ EXPLAINED = 40
 """So many nodes are explained in full: each costs a reading of what is known of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CustomerNode:
     """A node of a customer. `since`: ISO 8601 UTC. `is_leaving`: it serves, and takes no new jobs.
 
@@ -54,7 +54,7 @@ class CustomerNode:
     is_harmed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Availability:
     """The share of time in which `nodes` nodes served since `since`, of the time since each first served.
 
@@ -67,7 +67,7 @@ class Availability:
     unknown_hours: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CustomerView:
     """The nodes of a customer, by name, and how available they were this month (None: none has served yet).
 
@@ -163,7 +163,7 @@ MAX_LINE = 360
 """Slurm's reasons and comments of ours have at most 400 characters."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServiceStanding:
     """Whether a node that has left service before serves now, and since when (ISO 8601).
 
@@ -181,7 +181,7 @@ class ServiceStanding:
         return derive_id("service", self.state.node, str(self.in_service), self.since)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServiceNotice:
     """What customers are told of a node."""
 

@@ -11,7 +11,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.act.tickets.ticket_diff import TICKETS_WITHOUT_REPORTS
@@ -19,7 +18,7 @@ from assay.adapters.tickets.markdown import format_ticket_markdown
 from assay.adapters.tickets.sink import TicketRefusal, TicketSink
 from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.tickets import TicketDeliveredEntry
-from assay.model.facts import to_json
+from assay.model.facts import frozen, to_json
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.plugins import load_sink_class
 from assay.model.specs.technician_work import DigestSettings, SinkSettings
@@ -47,7 +46,7 @@ SINK_BUDGET_S = 60.0
 """The time that one pass spends on one sink."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeliveredTicket:
     """The version of a ticket that a sink has, and the sink's own name for it."""
 

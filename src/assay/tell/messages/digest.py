@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from assay.adapters.tickets.markdown import format_ticket_title
 from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.tickets import DigestSentEntry, DigestStartedEntry
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import rank_severity
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
@@ -40,7 +41,7 @@ DETAILED = 5
 REPEAT_NOTE = "An attempt to send this message broke off, so you may have it already."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DigestItem:
     """One ticket, and the last change of it that people are told."""
 
@@ -53,7 +54,7 @@ class DigestItem:
         return self.event.what != "closed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Digest:
     """What one message tells. `id` is the same however often the message is sent.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +16,7 @@ from assay.adapters.tickets.sink import SinkContext, SinkUnavailable
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.backoff import Backoff
 from assay.model.errors import AssayError
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.plugins import load_sink_class
@@ -111,7 +110,7 @@ class UndeliveredTicket:
     """When it is tried again: ISO 8601; "" if that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AttemptRules:
     """How a delivery tries its routes. `immediately` tries postponed routes too; `pause` waits for some seconds."""
 

@@ -14,6 +14,7 @@ from assay.adapters.scheduler import PLANNED, NodeNotice, ShowsNotices, group_by
 from assay.decide.state.operation_record import OperationRecord
 from assay.model.entries.tickets import NoticeFailedEntry, NoticeIntentEntry, NoticeVerifiedEntry
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.customers import SchedulerNotices
 from assay.model.timestamps import format_minute, parse_time
@@ -23,7 +24,7 @@ NOTHING_PLANNED = "The node is in service, and no work is planned on it."
 KINDS = (NoticeIntentEntry.kind, NoticeVerifiedEntry.kind, NoticeFailedEntry.kind)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownNotice:
     """The last notice of a node, as the ledger has it; `at`: when it was last worked on (ISO 8601).
 

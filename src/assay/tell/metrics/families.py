@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import yaml
 
 from assay.act.loop.pass_log import PASS_EDGES
+from assay.model.facts import frozen
 
 FamilyType = Literal["gauge", "counter", "histogram"]
 UNITS = ("seconds", "bytes")
@@ -23,7 +23,7 @@ EDGES: dict[str, tuple[float, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Family:
     """One family. `labels` maps each label to what it says; all of its values come from the fleet's own lists.
 
@@ -51,7 +51,7 @@ class Family:
         return last if last in UNITS else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distribution:
     """A histogram's content: how many values each bucket of `Family.edges` has by itself, more than all edges last."""
 
@@ -59,7 +59,7 @@ class Distribution:
     total: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Series:
     """One series of the family of this name: the values of its labels, in their order, and its number now."""
 

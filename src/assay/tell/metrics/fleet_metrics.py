@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from heapq import nsmallest
 from importlib.metadata import PackageNotFoundError, version
@@ -36,6 +35,7 @@ from assay.ledger.errors import LedgerError
 from assay.ledger.ledger_reader import open_reader_of, read_projection
 from assay.ledger.store import Ledger
 from assay.model.decision import PERSON_RULE, find_rule_name
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.timestamps import parse_epoch_seconds
 from assay.observe.last_seen import ALL_AGENTS
@@ -53,7 +53,7 @@ LOG_SUFFIXES = ("", "-wal")
 """An SQLite ledger is a file and its log."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetricSource:
     """The fleet at one moment. `states` holds the enrolled nodes of the inventory, by name.
 
@@ -302,7 +302,7 @@ def read_version() -> str:
         return "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DueTimes:
     """What holds for one line from `computed_at` until its `next_start`: since when a slot is due, None if none is.
 

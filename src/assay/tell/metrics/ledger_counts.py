@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain, product
 from typing import Any, get_args
 
@@ -18,6 +17,7 @@ from assay.ledger.store import Ledger
 from assay.model.decision import ActionName
 from assay.model.entries import effects, faults, node_entries, rollouts, schedule_entries, tickets
 from assay.model.entries.entry_content import EntryContent
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -96,7 +96,7 @@ EFFECT_RESULTS, TICKET_RESULTS = ("verified", "failed"), ("opened", "reopened", 
 ROLLOUT_RESULTS = ("started", "finished", "aborted", "superseded")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeStay:
     """Where a node is: its pool, its state, and since when (seconds since 1970)."""
 
@@ -105,7 +105,7 @@ class NodeStay:
     since_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenEffect:
     """An effect that has not ended: its action, when it began (seconds since 1970), and how far it is."""
 
@@ -114,7 +114,7 @@ class OpenEffect:
     status: str = "intent"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenTicket:
     """An open ticket: its severity, and when it was opened or reopened (seconds since 1970)."""
 

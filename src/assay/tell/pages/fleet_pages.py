@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import timedelta
 from operator import attrgetter
 from typing import Literal
@@ -14,6 +13,7 @@ from assay.act.ingest.silent_nodes import read_reading_times
 from assay.act.orders.orders import describe_wait, list_rollout_orders
 from assay.act.tickets.ticket_updates import FABRIC_SCAN
 from assay.decide.moves.held_answers import list_open_breakers
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import rank_severity
 from assay.model.outcome import RecordedOutcome
 from assay.model.ticket import TicketRecord
@@ -300,7 +300,7 @@ ProofState = Literal["open", "waits", "refuted", "closed"]
 """`waits`: for the proof, since a technician said that it is done. `refuted`: the check was run, and still fails."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TicketProof:
     """Where a ticket stands, and what the checks that failed after the work say, one line for each."""
 

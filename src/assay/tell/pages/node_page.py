@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from markupsafe import Markup
@@ -16,6 +15,7 @@ from assay.decide.state.node_state import NodeState
 from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.assets import PartsSeenEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.page import draw_polyline
@@ -42,7 +42,7 @@ WINDOW = timedelta(days=3)
 """How far back measurements go."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimelineItem:
     """Something that happened at a time (ISO 8601 UTC). `about` is such as fault, effect or people."""
 
@@ -62,7 +62,7 @@ def build_timeline(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstalledAt:
     """A part with a serial number, its place in the node, and since when it is known to be there (ISO 8601)."""
 
@@ -72,7 +72,7 @@ class InstalledAt:
     since: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeRecord:
     """A node of the ledger; `node` is None if the inventory no longer has it.
 
@@ -135,7 +135,7 @@ SPARK = (150.0, 34.0)
 REPAIRS_SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sparkline:
     """The geometry of a series in a field of the size SPARK: its line, its last point, its limit, its peers' band."""
 

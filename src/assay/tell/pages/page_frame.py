@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -18,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from assay.model.facts import frozen
 from assay.model.page import render_page
 from assay.tell.server.requests import make_refusal, read_refusal, reply_refusal
 from assay.tell.server.visitor_rights import LOCAL_READER, Visitor
@@ -27,7 +27,7 @@ FOREVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Ty
 HASH_LENGTH = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaticFile:
     """One file that pages load: its content, its media type, and its address."""
 
@@ -89,7 +89,7 @@ async def _send(request: Request) -> Response:
 STATIC_ROUTE = Route("/static/{digest}/{name}", _send)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageRequest:
     """What a reader asked for. `seq` is the newest entry of the ledger then, `now` the fleet's time.
 

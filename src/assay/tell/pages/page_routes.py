@@ -14,7 +14,6 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -23,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from assay.model.facts import frozen
 from assay.model.ledger_entry import derive_id
 from assay.tell.pages.fabric_pages import render_fabric_page, render_switch_page
 from assay.tell.pages.fleet_pages import (
@@ -79,7 +79,7 @@ PAGES: dict[str, PageRenderer] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedPage:
     """A rendered page and its tag, which names the records that it shows. `small`: in gzip, or b""."""
 

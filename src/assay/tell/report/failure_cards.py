@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from assay.decide.faults.incidents import Symptom, group_symptoms, make_symptom
 from assay.decide.moves.circuit_breaker import describe_shared_traits
 from assay.decide.state.fleet_snapshot import NodeTraits
 from assay.decide.state.node_state import NodeState
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.fleet import Fleet
 from assay.model.page import format_quantity
@@ -26,7 +27,7 @@ SHARING = 3
 """Of so many nodes, what they share is told: of two it is mostly chance."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailureCard:
     """One cause: what happened, on how many nodes and where, what was read of it (`more` lines are left out).
 

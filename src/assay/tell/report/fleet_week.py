@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import comb
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from types import MappingProxyType
 from assay.decide.faults.incidents import list_incidents
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import Times, list_absences, list_stays
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import SEVERITIES
 from assay.model.fleet import Fleet
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -32,7 +32,7 @@ Pair = tuple[int, int]
 """A number of this week, and that of the week before."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServiceLevel:
     """The nodes of a pool or customer: how many serve, in which share of each week (None: none), and are not known."""
 
@@ -43,7 +43,7 @@ class ServiceLevel:
     unread: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LossCause:
     """What took nodes out of service: its incidents, and the node-hours that it cost, of both weeks."""
 
@@ -60,7 +60,7 @@ class LossCause:
         return as_unlike / (1 << both) < SURE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetWeek:
     """Both weeks. `states`: nodes by state, the most first. `tickets`: open ones by severity, up to each age.
 

@@ -22,6 +22,7 @@ from assay.ledger.runs.reader import RUN_FILE, StoredRun
 from assay.ledger.runs.schema import deciding_condition
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, read_whole
 
 PASSING, FAILING, UNKNOWN, SKIPPED, KNOWN, ON_TRIAL, ON_TRIAL_PASSING = range(7)
@@ -70,7 +71,7 @@ def suite_area(check: str) -> str:
     return f"{folder}/{module.removeprefix('test_')}".removeprefix("/")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReportedRun:
     """A recorded run: its number in the ledger, its id, its time (Unix seconds), and its specs."""
 
@@ -80,7 +81,7 @@ class ReportedRun:
     spec: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbnormalOutcome:
     """A check and subject that does not pass. `status` is FAILING or another status; `measured` is in Unix seconds."""
 

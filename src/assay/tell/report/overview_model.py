@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
 from assay.decide.state.fleet_snapshot import NodeTraits
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import Times
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.outcome import read_part
 from assay.model.ticket import TicketRecord
@@ -48,7 +49,7 @@ from assay.tell.report.status_changes import (
 from assay.tell.views.incident_groups import IncidentMember
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HolderSummary:
     """One node, rack or fabric: the number of checks that fail or cannot be judged, and how many of them newly.
 
@@ -81,7 +82,7 @@ class HolderSummary:
         return self.failing + self.unknown + self.faults > 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetOverview:
     """The content of the page. `waiting` are failures that the `rollout` explains: they are in no other list."""
 

@@ -7,8 +7,9 @@ way.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from assay.model.facts import frozen
 from assay.model.outcome import VERDICTS
 from assay.tell.report.latest_outcomes import FAILING, PASSING, UNKNOWN, LatestOutcomes, ReportedRun
 from assay.validate.results.run_summary import FailureCause, find_cause
@@ -16,7 +17,7 @@ from assay.validate.results.run_summary import FailureCause, find_cause
 DAY_S = 86400.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatusChange:
     """A change of the status of one check and subject; `before` is None where it was not judged before."""
 
@@ -97,7 +98,7 @@ def find_baseline(runs: Sequence[ReportedRun], window_s: float = DAY_S) -> Repor
     return before[-1] if before else runs[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolloutWaits:
     """The rollout's id, "" without one; its nodes that are not done; the checks whose failure is drift."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
+from assay.model.facts import frozen
 from assay.model.specs.serving import VisitorRights, VisitorRole
 
 ORDERS_OF_ROLES: dict[VisitorRole, frozenset[str]] = {
@@ -24,7 +25,7 @@ class PooledNode(Protocol):
         """The name of the pool."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Visitor:
     """Who asks. `pools`: those of a customer, empty for everybody else."""
 

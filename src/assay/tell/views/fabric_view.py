@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from assay.act.loop.snapshot import ScannedFabricComparison
@@ -14,12 +13,13 @@ from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.fault_drawing import FindAddress, draw_discrepancy
+from assay.model.facts import frozen
 from assay.model.specs.fabric.cable import CableEnd, PortId
 
 PortState = Literal["right", "wrong", "unknown", "spare"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScannedFabric:
     """A designed fabric and its last scan, None if nobody has scanned it."""
 
@@ -33,7 +33,7 @@ class ScannedFabric:
         return {end.port_id for discrepancy in discrepancies for end in discrepancy.ends}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FaultyCabling:
     """One thing that is wrong, its picture (SVG), and the id of its ticket; "" where the scan was partial."""
 
@@ -42,7 +42,7 @@ class FaultyCabling:
     ticket: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwitchSummary:
     """One switch of the design: its place, its designed cables, and how many of them are wrong."""
 
@@ -53,7 +53,7 @@ class SwitchSummary:
     wrong: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FabricSummary:
     """One fabric: the last scan in one line and when it was (ISO 8601), its faults, and its switches.
 
@@ -71,7 +71,7 @@ class FabricSummary:
     switches: tuple[SwitchSummary, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwitchPort:
     """A port of a switch: its label, the designed other end, and whether the last scan found it so."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from assay.decide.state.node_state import NodeState
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.text.lists import sort_naturally
@@ -16,7 +17,7 @@ from assay.tell.views.hosts import judge_health
 from assay.tell.views.node_status import STANDINGS, ServiceCount, Standing, count_service, find_standing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeOnMap:
     """One node on the map. `since` is ISO 8601 UTC, `reason` that of its state; both "" if it was never observed.
 
@@ -41,7 +42,7 @@ class NodeOnMap:
     is_healthy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RackOnMap:
     """A rack with its nodes, the highest unit first, and how many of them stand how."""
 
@@ -61,7 +62,7 @@ class RackOnMap:
         return self.counts.get("serving", 0) == len(self.nodes) and not self.has_fault
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetFilter:
     """Which nodes are shown: "" leaves a field open. `text` is a part of the name of a node or a rack."""
 
@@ -85,7 +86,7 @@ class FleetFilter:
 NO_FILTER = FleetFilter()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetView:
     """What is shown of a fleet. `sites` has the racks of each site, in the order of their names' numbers.
 
@@ -174,7 +175,7 @@ def _count_standings(cells: Iterable[NodeOnMap]) -> dict[Standing, int]:
     return {standing: counts[standing] for standing in STANDINGS if counts[standing]}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RackSlot:
     """Something in a rack, `height` units from its unit `u` upwards; units count from the bottom.
 
@@ -189,7 +190,7 @@ class RackSlot:
     is_marked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RackPicture:
     """A rack for a person who stands before it, the highest unit first."""
 

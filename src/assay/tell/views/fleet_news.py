@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from assay.decide.faults.incidents import list_incidents
 from assay.decide.moves.held_answers import OpenBreaker, list_open_breakers
 from assay.decide.rollouts.rollout_history import Rollout, RolloutHistory
 from assay.decide.state.node_state import NodeState
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.fault_relations import UNRELATED
@@ -19,7 +19,7 @@ from assay.tell.views.incident_groups import IncidentGroup, IncidentMember, grou
 from assay.tell.views.next_step import NextStep, find_next_step, list_open_tickets
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WaitingNodes:
     """Nodes that wait: `who` must act, and what the `task` is ("" if it differs). Each node with what is its own."""
 
@@ -28,7 +28,7 @@ class WaitingNodes:
     nodes: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetNews:
     """What changed since `since` (ISO 8601 UTC), what waits for whom, and what is under way."""
 

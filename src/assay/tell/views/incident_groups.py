@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from assay.decide.faults.incidents import Symptom
+from assay.model.facts import frozen
 from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
 from assay.model.specs.fault_catalog import FaultCatalog
 
@@ -20,7 +20,7 @@ class IncidentMember(NamedTuple):
     now: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IncidentGroup:
     """Incidents of one kind, in the words of the fault catalogue. `severity` is the worst of their causes."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from assay.act.loop.plan_inputs import DURATION_KINDS, make_present_facts
 from assay.decide.plan.inputs import PresentFacts
@@ -15,6 +15,7 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import list_fleet_absences
 from assay.decide.trust.record import NOTHING_SAID
 from assay.model.entries.node_entries import TransitionEntry
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.evidence_store import EvidenceStore
@@ -30,7 +31,7 @@ IN_SERVICE, OUT_OF_SERVICE = "in service", "out of service"
 """The states that customers are told of."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeSummary:
     """A node in a list. For customers, `rack` and what follows is ""."""
 
@@ -56,7 +57,7 @@ class NodeSummary:
     """When a node in service was last read, if that is longer ago than the policy allows, "" for never; else null."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolSummary:
     """A pool: how its nodes are."""
 
@@ -117,7 +118,7 @@ def summarize_pools(nodes: Iterable[NodeSummary], deliveries: Iterable[PoolDeliv
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangePage:
     """Changes in order. `position`: ask for what comes after it. `more`: there is something already."""
 
@@ -146,7 +147,7 @@ def list_changes(source: RecordSource, after: int, most: int, sees: Callable[[No
     return ChangePage(changes, position, more=is_cut)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VisibleFleet:
     """What of the records somebody may see. `sees`: which nodes. `for_customer`: in plain words, without serials.
 

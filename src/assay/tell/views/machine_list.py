@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from assay.act.boot.matching import MachineMatch, Sighting, Verdict, find_unseen, match_machines
 from assay.act.ingest.bmc_takeovers import list_open_takeovers
 from assay.ledger.store import Ledger
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 
 VERDICT_WORDS: dict[Verdict, str] = {
@@ -30,7 +30,7 @@ SCAN_FIRST = "Let assay read its serial number and its certificate first: a MAC 
 PROPOSE = "assay discover --propose"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedMachine(MachineMatch):
     """A machine that was seen, and what to do."""
 
@@ -57,7 +57,7 @@ class ListedMachine(MachineMatch):
         return ", ".join(part for part in parts if part)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnseenMachine:
     """A machine of a delivery that nobody has seen yet."""
 
@@ -73,7 +73,7 @@ class UnseenMachine:
     """The delivery that it belongs to."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MachineList:
     """The machines that were seen, and those that are expected and were not seen."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import Measurement, RecordedOutcome
@@ -16,7 +16,7 @@ SeriesKey = tuple[str, str]
 """A check and the name of what it measures."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PeerValues:
     """What the peers of a node measured last: lowest, median, highest, and how many values there are."""
 
@@ -26,7 +26,7 @@ class PeerValues:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LimitedSeries:
     """A measurement of the part that is nearest to its limit, of so many `parts`: points of time and value.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ from assay.decide.state.service_absences import (
 )
 from assay.ledger.ledger_reader import read_projection
 from assay.model.decision import PERSON_RULE, find_rule_name
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.fault_relations import UNRELATED
@@ -208,7 +208,7 @@ def find_cause(incidents: Sequence[Incident], move: TransitionRecord) -> str:
     return ORDERED if move.is_order or find_rule_name(move.rule) == PERSON_RULE else OTHER
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeReliability:
     """What one node adds to the Reliability of each group that it is in; times are in hours."""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from assay.declare.repository.git import DECLARED_FOLDERS, run_git
 from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _PLACE = re.compile(r"^([\w./-]+\.ya?ml|[\w./-]+\.py):(\d+)\b")
 MAX_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpecPlace:
     """A line of a file below the fleet's root."""
 

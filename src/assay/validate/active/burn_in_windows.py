@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 from typing import Any, NamedTuple, cast
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.reading import parse_reading
@@ -40,7 +40,7 @@ FIRST_RUNS = 2
 LEVELS = ("temperature", "memory_temperature", "power", "clock")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CutWindow:
     """A window, and the number of its last line."""
 

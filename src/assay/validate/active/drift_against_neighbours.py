@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import attrgetter
 from statistics import NormalDist, mean, median
 
+from assay.model.facts import frozen
 from assay.model.specs.burn_in import BurnIn, BurnInWindow, DriftMeasure, DriftRules
 
 MOST_LIKENESS = 0.95
@@ -41,7 +41,7 @@ TITLES: Mapping[DriftMeasure, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A value at `hours` of burn-in, under the load `block`."""
 
@@ -50,7 +50,7 @@ class Point:
     block: Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slope:
     """A change per day, and the interval in which it is with the confidence that was asked for."""
 
@@ -123,7 +123,7 @@ def _widen(residuals: list[list[float]]) -> float:
     return (1 + likeness) / (1 - likeness)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriftFinding:
     """A measure of one subject that changes by `per_day`, between `low` and `high`; `limit` is what may be.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
+from assay.model.facts import frozen
 from assay.model.text.lists import fold_names, format_count, format_list
 from assay.validate.active.transfer_suspects import (
     HOST,
@@ -34,7 +35,7 @@ Transfers = Mapping[int, Transfer]
 """What each GPU received in a unit, by place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OtherNodes:
     """How many GPUs of other nodes computed what, with the same key as a run. Units in which all agree may lack."""
 
@@ -50,7 +51,7 @@ class OtherNodes:
         return f"{format_count(sum(self.of(unit).values()), 'GPU')} of {format_list(fold_names(self.names), 4)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Referees:
     """What a run is compared with: golden digests for its key by test and seed, and other nodes."""
 
@@ -87,7 +88,7 @@ class Referees:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnitVerdict:
     """The verdict on one unit: on the GPUs of one kind, or on what all sent each other. GPUs are places in the run.
 
@@ -189,7 +190,7 @@ class _TransferUnits:
         return replace(verdict, undecided=doubt, suspects=tuple(sorted(suspects)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WrongUnits:
     """The units that one GPU computed wrong, in the order in which they ran."""
 

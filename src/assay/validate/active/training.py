@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from assay.model.evidence import EvidenceDocument
+from assay.model.facts import frozen
 from assay.model.text.lists import format_count, format_list
 from assay.validate.active.unit_results import (
     DIGEST,
@@ -38,7 +39,7 @@ SEED = "0"
 WORDS = {"loss": "loss", "own": "gradients", "": "state"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepSeries:
     """One thing that each step tells: a unit has a digest of each rank, None for a loss that is no number.
 
@@ -163,7 +164,7 @@ def _read_text(evidence: EvidenceDocument, *path: str) -> str:
     return str(reading.value) if reading.kind == "value" else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepDifference:
     """What differs from the golden digest at one step: `quantity` of these ranks, with what they have."""
 
@@ -181,7 +182,7 @@ class StepDifference:
         return f"{self.unit.test}, seed {seed}, step {step}: {self.quantity} of {ranks} ({shown} on rank {rank})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrainingVerdict:
     """How training compares with golden digests. `steps`: how many were compared; `wrong`: how many of them differ.
 

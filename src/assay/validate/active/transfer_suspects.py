@@ -11,9 +11,10 @@ connects all devices, such as NVLink switches, is one of them until it would har
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import comb, log
+
+from assay.model.facts import frozen
 
 HOST = -1
 """Stands among the devices for the host: its memory, and its side of the bus."""
@@ -27,7 +28,7 @@ Part = frozenset[int]
 """One device, or the way between two of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transfer:
     """What one device received. `sender`: of a copy, which nobody else handles; None if any of `through` may have.
 
@@ -46,7 +47,7 @@ class Transfer:
         return self.sender is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suspicion:
     """`guilty`: the parts that are in every explanation that is left; `suspects`: in some of them only."""
 

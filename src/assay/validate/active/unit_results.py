@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from assay.model.facts import frozen
 from assay.model.reading import EvidenceReading, parse_reading
 
 DIGEST = re.compile(r"[0-9a-f]{8,64}")
@@ -29,7 +30,7 @@ class UnreadableRun(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadDevice:
     """One GPU of a run. `kind` is its part number or name."""
 
@@ -38,7 +39,7 @@ class LoadDevice:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadUnit:
     """The digests of one test and seed, in the order of the run's devices."""
 

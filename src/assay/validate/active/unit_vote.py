@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from assay.model.facts import frozen
 from assay.model.text.lists import format_count
 
 LEAST_VOTERS = 3
@@ -30,7 +30,7 @@ Counts = Mapping[str, int]
 NOBODY: Counts = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VoteResult:
     """`expected`: the right digest, "" where it cannot be told, for the reason `doubt`.
 

@@ -9,11 +9,12 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.reading import ReadingTree, parse_reading
 from assay.node.load_tools.nccl import parse_all_reduce, parse_report
 from assay.node.load_tools.tool_call import quote_ending
@@ -48,7 +49,7 @@ EXAMPLES: Mapping[RunKind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairTask:
     """One run of a pair: all rails together, or one `rail`."""
 
@@ -76,7 +77,7 @@ class PairTask:
         return parse_result({**line, "round": self.round, "pair": list(self.pair), **rail})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupTask:
     """One run of a group: one node alone, or many together."""
 
@@ -112,7 +113,7 @@ def list_tasks(planned: PairRound | GroupRound, rails: Sequence[int]) -> list[Co
 RunKind = Literal["pair", "alone", "together"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandTemplate:
     """The words of a command with placeholders: `{a}` and `{b}` for a pair, `{node}` or `{nodes}` for a group.
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 
+from assay.model.facts import frozen
 from assay.validate.collectives.congestion import MOST_BY_CHANCE, OPEN_BY_CHANCE, Traffic, Trial
 from assay.validate.collectives.fabric_map import KIND_ORDER, FabricMap, FabricPart, find_node
 from assay.validate.collectives.judging import BY_SEVERITY, HARD, PairObservation, SpeedRule, observe
@@ -30,7 +30,7 @@ RAILS_FRACTION = 3
 """From this fraction (1/3) of the rails on, the node is bad, not each adapter."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FaultyPart:
     """A part that explains the observations `bad`, out of `tests` that nobody else explains.
 
@@ -43,7 +43,7 @@ class FaultyPart:
     rivals: tuple[FabricPart, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairExplanation:
     """The faulty parts, and the bad observations that none of them explains.
 

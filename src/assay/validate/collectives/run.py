@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.specs.workload import CollectiveCommand, CollectiveWorkload
 from assay.validate.collectives import cpu_workload
 from assay.validate.collectives.command import (
@@ -168,7 +169,7 @@ ShowProgress = Callable[[str, int, int], None]
 """(round, done, total)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchRunners:
     """What runs pairs, nodes alone, and nodes together. A search without such a stage needs no runner for it."""
 
@@ -220,7 +221,7 @@ def run_search(
     return SearchResults(pairs, groups)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunLimits:
     """How many collectives run at once, where reports go, the variables of commands (None: ours), and who takes nodes.
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.validate.collectives.congestion import MOST_BY_CHANCE, Traffic, Trial
 from assay.validate.collectives.fabric_map import FabricMap, find_node
 from assay.validate.collectives.faulty_part_search import explain, observe_by_node
@@ -159,7 +159,7 @@ class ScaleQuestion(NamedTuple):
     blocks: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScaleFinding:
     """The blocks that are needed: one that fails alone, or two. With `is_enough`, these two alone fail.
 

@@ -15,6 +15,7 @@ from typing import Any
 import pluggy
 import pytest
 
+from assay.model.facts import frozen
 from assay.model.outcome import CheckSubject
 from assay.validate.fixtures.check_fixtures import CheckFixtures
 from assay.validate.judging.verdict import CheckContext
@@ -91,7 +92,7 @@ class SlimItem(LazyItem):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FixtureRecipe:
     """How to make the arguments of one check: steps in order, each a fixture, its function and what that takes."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from assay.model.evidence import (
     read_digest,
     unpack_object,
 )
+from assay.model.facts import frozen
 from assay.model.node import Node
 
 NOT_ASKED_FOR = "not asked for"
@@ -57,7 +58,7 @@ def unknown_name_error(name: str, where: str, known: Iterable[str]) -> Unjudgeab
     return UnjudgeableCheck(f"{where} has no {name!r}{hint}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CachedEvidence:
     """One evidence document, its sha256, the time of its collection (`at`, ISO 8601 UTC), and what it rests on.
 

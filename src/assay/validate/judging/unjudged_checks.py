@@ -11,8 +11,10 @@ from __future__ import annotations
 import mmap
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from assay.model.facts import frozen
 
 NOTE_BYTES = 4096
 _SIGNALLED, _SEPARATOR = b"signalled", "\0"
@@ -20,7 +22,7 @@ KEY_PREFIX, SUSPECT_KEY = "unjudged ", "suspect"
 """Keys in `about` of a shard's file."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgingNote:
     """What was judged when a process ended: a check and a subject, or a module that was imported (`subject` is "").
 

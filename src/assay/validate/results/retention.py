@@ -15,7 +15,6 @@ import shutil
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from assay.ledger.history import parquet_files
 from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.model.errors import AssayError
 from assay.model.evidence import OBJECT_SUFFIX, read_digest
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.model.specs.serving import RetentionRules
 
 ASIDE_SUFFIX = ".pruned"
@@ -39,7 +38,7 @@ class UnprunedRun:
     """Why it is kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrunePlan:
     """The runs and artefacts to delete, their size in bytes, and what is kept although it is old.
 
@@ -114,7 +113,7 @@ def _find_unused_artefacts(reports: Path, kept: Sequence[Path], is_due: bool) ->
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EvidencePlan:
     """The objects to delete, their size in bytes, the time (since 1970) before which they were last used.
 

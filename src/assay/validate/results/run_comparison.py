@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from assay.ledger.runs.schema import deciding_condition
+from assay.model.facts import frozen
 from assay.model.outcome import VERDICTS, CheckVerdict
 from assay.validate.results.outcome_filter import NO_FILTER, OutcomeFilter
 from assay.validate.results.paired_runs import PAIRED_FROM_NEW, PAIRED_FROM_OLD, PairedRuns
@@ -60,7 +60,7 @@ def classify_change(
     return None if was == now else "newly_unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutcomeChange:
     """A change of one check on one subject. `was` and `now` are "" where that run has no such outcome.
 

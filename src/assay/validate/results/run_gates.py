@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -12,7 +11,7 @@ from typing import Literal
 from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.schema import deciding_condition
 from assay.model.errors import AssayError
-from assay.model.facts import fact
+from assay.model.facts import fact, frozen
 from assay.model.fleet import Fleet
 from assay.model.outcome import VERDICTS
 from assay.model.specs.check_catalog import ANY_POOL, Gates, PoolGate
@@ -26,7 +25,7 @@ NEW_FAILURE_KINDS: tuple[ChangeKind, ...] = ("new_failure", "unexcused")
 MAX_NAMED_NEW_FAILURES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateResult:
     """A run and one bound. `seen` and `bound` are percentages, or counts of new failures; None: there is no value.
 
@@ -60,7 +59,7 @@ class GateReport:
     """The bounds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolCounts:
     """The outcomes of a pool that nothing excuses, without skips: passed, failed, and those that are errors."""
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.schema import deciding_condition
+from assay.model.facts import frozen
 from assay.model.log_message import find_message_form
 from assay.model.outcome import VERDICTS, CheckVerdict, Outcome, SuiteRun
 from assay.model.text.lists import format_count
@@ -51,7 +52,7 @@ def normalise_reason(reason: str | None, node: str) -> str:
     return find_message_form((reason or "").replace(node, "0") if node else reason or "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailureGroup:
     """Outcomes that did not pass, with similar reasons. `check` is "" where several checks have the same reason.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
 from assay.ledger.runs.reader import FRESH_HOURS_KEY, StoredRun
 from assay.ledger.runs.schema import deciding_condition
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.outcome import VERDICTS
 from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue
@@ -31,7 +31,7 @@ _CONDITIONS = (
 REMOVE_ENTRY_FIX = "if the issue is resolved, remove the entry from specs/known-issues.yaml"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaleEvidence:
     """How many passes are too old, and the oldest of them: its check, its age and its greatest age in hours."""
 
@@ -84,7 +84,7 @@ def _format_age(hours: float) -> str:
     return f"{hours:g} h" if hours < 1 else f"{hours:.0f} h" if hours <= 96 else f"{hours / 24:.0f} days"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaleKnownIssue:
     """A known issue that has not expired, and the number of outcomes that it matches, which are all passes."""
 

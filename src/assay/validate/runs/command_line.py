@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from assay.model.errors import AssayError
+from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject
@@ -39,7 +40,7 @@ RequestedIds = Mapping[str, frozenset[str] | None]
 """Functions of a module by name, each with the ids of the requested subjects; None stands for all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandLineId:
     """One argument, `suites/test_x.py::test_y[h100-a/n0003]`, split as pytest splits it."""
 

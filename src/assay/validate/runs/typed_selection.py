@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
+from assay.model.facts import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class TypedSelection:
     """The expressions of -k and -m ("" for none), and the beginnings of ids that --deselect names."""
 

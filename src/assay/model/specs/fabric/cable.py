@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from assay.model.facts import fact, internal, shown
+from assay.model.facts import fact, frozen, internal, shown
 
 DeviceKind = Literal["hca", "switch", "router"]
 
@@ -53,7 +52,7 @@ class CableEnd:
         return f"{self.device} {port}{place}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cable:
     """Two ends and the rate between them (`4xNDR`). `length_m` comes from the design; 0 means not given."""
 

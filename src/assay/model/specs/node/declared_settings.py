@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
 
 from assay.model.backoff import Backoff
+from assay.model.facts import frozen
 from assay.model.reading import parse_reading
 from assay.model.specs.node.host_settings import (
     FirmwareSettingValue,
@@ -27,7 +27,7 @@ from assay.model.specs.spec_document import StrictModel
 from assay.model.text.lists import suggest_nearest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingMismatch:
     """A setting by its path in the node spec (`bios.QuietBoot`), with the wanted and the seen value as texts.
 
@@ -122,7 +122,7 @@ SettingApplication = Literal["at_once", "idle", "zap"]
 """From harmless to disturbing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingRole:
     """The role that brings a setting, and where the setting lives.
 
