@@ -58,7 +58,8 @@ def _make_init(kind: type) -> Callable[..., None]:
             parameter = f"{name}=default_{name}"
         elif each.default_factory is not MISSING:
             parameter, value = f"{name}=MISSING", f"default_{name}() if {name} is MISSING else {name}"
-        names |= {f"put_{name}": getattr(kind, name).__set__, f"default_{name}": _find_default(each)}
+        default = each.default_factory if each.default is MISSING else each.default
+        names |= {f"put_{name}": getattr(kind, name).__set__, f"default_{name}": default}
         body.append(f" put_{name}(self, {value})")
         (by_name if each.kw_only else in_order).append(parameter)
     if hasattr(kind, "__post_init__"):
@@ -67,10 +68,6 @@ def _make_init(kind: type) -> Callable[..., None]:
     exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(body), names)  # noqa: S102 (as dataclasses does it)
     init: Callable[..., None] = names["__init__"]
     return init
-
-
-def _find_default(each: Any) -> Any:
-    return each.default if each.default is not MISSING else each.default_factory
 
 
 class _Shared:
