@@ -1,9 +1,10 @@
 """`python -m bench.crowding PORT SECONDS`: agents that report, and people who read pages, all in this process.
 
 stdin is JSON: `agents`, the token of each node; `people`, the token and the pages of each person. Each agent has its
-connection and its own moment in `EACH_S`. A person reads page after page, and the stylesheet after each, which says
-what the same machine needs for what costs nothing. Prints JSON: `pages` and `still`, the seconds of each answer by
-address; `batches`, those of each batch.
+connection and its own moment in `EACH_S`. A person opens page after page in a browser: then the stylesheet, which says
+what the same machine needs for what costs nothing, and the page again, as it does by itself where something changed.
+Prints JSON: `pages`, the seconds of each answer by address; `still` and `again`, those of the stylesheet and of the
+second reading; `batches`, those of each batch.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ class Connection:
     token: str
     streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self, what: str, body: bytes = b"") -> tuple[float, bytes]:
-        """Send a request; return how many seconds the whole answer took, and its body."""
+    async def ask(self, what: str, body: bytes = b"", said: str = "") -> tuple[float, bytes]:
+        """Send a request with the headers `said`; return how many seconds the whole answer took, and its body."""
         reader, writer = self.streams = self.streams or await asyncio.open_connection("127.0.0.1", self.port)
         begun = time.monotonic()
         size = f"Content-Length: {len(body)}\r\n" if body else ""
         writer.write(
-            f"{what} HTTP/1.1\r\nHost: assay\r\nAuthorization: Bearer {self.token}\r\n{size}\r\n".encode() + body
+            f"{what} HTTP/1.1\r\nHost: assay\r\nAuthorization: Bearer {self.token}\r\n{said}{size}\r\n".encode() + body
         )
         head = await read_head(reader)
         assert " 200 " in head["status"], (what, head["status"])
@@ -57,6 +58,7 @@ class Crowd:
     batches: list[float] = field(default_factory=list)
     pages: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     still: list[float] = field(default_factory=list)
+    again: list[float] = field(default_factory=list)
 
     async def report(self, node: str, token: str, wait_s: float, opening: asyncio.Semaphore) -> None:
         """Deliver a batch without items each `EACH_S`, as an agent does on which nothing happens."""
@@ -78,11 +80,12 @@ class Crowd:
             for page in pages:
                 if time.monotonic() >= self.until:
                     return
-                took, body = await connection.ask(f"GET {page}")
+                took, body = await connection.ask(f"GET {page}", said="Sec-Fetch-Mode: navigate\r\n")
                 self.pages[page].append(took)
                 style = STYLE.search(body)
                 assert style, page
                 self.still.append((await connection.ask(f"GET {style[1].decode()}"))[0])
+                self.again.append((await connection.ask(f"GET {page}", said="HX-Request: true\r\n"))[0])
                 await asyncio.sleep(THINKS_S)
 
     def _make_batch(self, node: str) -> bytes:
@@ -102,7 +105,7 @@ async def main(port: int, seconds: float, given: dict[str, Any]) -> None:
             group.create_task(crowd.report(node, token, number * EACH_S / len(agents), opening))
         for number, (token, pages) in enumerate(people):
             group.create_task(crowd.read(token, pages, number * THINKS_S / len(people)))
-    print(json.dumps({"pages": crowd.pages, "still": crowd.still, "batches": crowd.batches}))  # noqa: T201 — the answer
+    print(json.dumps({"pages": crowd.pages, "still": crowd.still, "again": crowd.again, "batches": crowd.batches}))  # noqa: T201 — the answer
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from assay.tell.server.requests import reply_refusal
 from tests.tell.asgi_calls import Caller, Reply, let_in, make_state
 from tests.tell.fleet_with_history import ROLLOUT, make_fleet_with_history
 
-ROLES = {"ann": "operator", "tom": "technician", "vic": "viewer"}
+ROLES = {"ann": "operator", "eve": "operator", "tom": "technician", "vic": "viewer"}
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -31,7 +31,7 @@ def site(tmp_path: Path) -> Caller:
 
 
 def read(site: Caller, who: str, path: str) -> str:
-    reply = site.get(path, authorization=f"Bearer token-of-{who}")
+    reply = site.get(path, authorization=f"Bearer token-of-{who}", sec_fetch_mode="navigate")
     assert reply.status == 200
     return reply.body.decode()
 
@@ -52,6 +52,7 @@ def test_a_page_offers_what_its_visitor_may_order_and_what_changes_something(sit
     offered = {who: [list_buttons(read(site, who, path)) for path in paths] for who in ROLES}
     assert offered == {
         "ann": [["hold", "certify"], ["hold"], ["release"], ["pause"]],
+        "eve": [["hold", "certify"], ["hold"], ["release"], ["pause"]],
         "tom": [["certify"], [], [], []],
         "vic": [[], [], [], []],
     }
@@ -67,6 +68,13 @@ def test_an_order_from_a_page_is_given_once_and_shown_with_its_name_and_reason(s
     assert "looks at &lt;b&gt;heat&lt;/b&gt;" in page
     assert list_buttons(page) == ["release"]
     assert page.count("looks at &lt;b&gt;") == 2, "in the card, and once in what happened"
+
+
+def test_a_browser_gets_a_kept_page_at_once_and_who_ordered_something_gets_it_as_it_is(site: Caller) -> None:
+    page = read(site, "ann", "/nodes/n0004")
+    assert submit(site, "ann", page, order="hold", reason="looks at heat").status == 303
+    held = ["Held by ann" in read(site, who, "/nodes/n0004") for who in ("eve", "ann", "eve")]
+    assert held == [False, True, True]
 
 
 def test_a_rollout_is_paused_from_its_page(site: Caller) -> None:

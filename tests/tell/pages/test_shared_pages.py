@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
+import math
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -106,31 +107,26 @@ def test_however_many_ask_there_are_few_renders_and_none_is_older_than_the_quest
     assert len(began) == 1 + is_changed
 
 
-@pytest.mark.parametrize(("is_reload", "gets"), [(False, "before"), (True, "after")])
-def test_only_who_reloads_waits_for_the_renders_of_others(is_reload: bool, gets: str) -> None:
+@pytest.mark.parametrize(("known_since", "gets"), [(0.0, "before"), (math.inf, "after")])
+def test_a_kept_page_that_is_new_enough_is_there_at_once_and_is_rendered_for_the_next_reader(
+    known_since: float, gets: str
+) -> None:
     pages, may_end = SharedPages(), Event()
 
-    def work(_tag: str) -> SharedPage:
+    def work(tag: str) -> SharedPage:
         may_end.wait(60)
-        return SharedPage("slow", b"")
+        return SharedPage(tag, b"")
 
-    async def ask() -> tuple[SharedPage | None, ...]:
-        before = await pages.render(("/",), lambda: "before", partial(SharedPage, body=b""))
-        slow = asyncio.gather(*(pages.render((number,), lambda: "slow", work) for number in range(8)))
-        while pages._turns.available_tokens:
-            await asyncio.sleep(0.01)
-        known = await asyncio.wait_for(pages.render(("/",), lambda: "before", work), 30)
-        asked = asyncio.create_task(
-            pages.render(("/",), lambda: "after", partial(SharedPage, body=b""), is_reload=is_reload)
-        )
-        await asyncio.wait([asked], timeout=0.5 if is_reload else 30)
+    async def ask() -> tuple[SharedPage | None, SharedPage | None, bool]:
+        await pages.render(("/",), lambda: "before", partial(SharedPage, body=b""))
+        asked = asyncio.create_task(pages.render(("/",), lambda: "after", work, known_since=known_since))
+        await asyncio.wait([asked], timeout=0.5 if known_since else 30)
+        is_there = asked.done()
         may_end.set()
-        await slow
-        return before, known, await asked, await pages.render(("/",), lambda: "after", work)
+        return await asked, await pages.render(("/",), lambda: "after", work), is_there
 
-    before, known, asked, at_last = asyncio.run(ask())
-    assert before is known, "a kept page waits for no other"
-    assert asked == SharedPage(gets, b"")
+    asked, at_last, is_there = asyncio.run(ask())
+    assert (asked, is_there) == (SharedPage(gets, b""), not known_since)
     assert at_last == SharedPage("after", b""), "the render that nobody waited for is kept"
 
 

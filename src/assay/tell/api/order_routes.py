@@ -215,7 +215,9 @@ class OrderRoutes:
     async def _give(self, visitor: Visitor, give: Callable[[], Result]) -> Result:
         try:
             async with self._state.shares.take_turn(visitor.name):
-                return await run_in_threadpool(give)
+                given = await run_in_threadpool(give)
+                self._state.shares.note_order(visitor.name)
+                return given
         except OrderRefused as error:
             raise make_refusal(409, error.what) from None
         except AssayError as error:

@@ -1,15 +1,16 @@
 """The routes of pages. A page is rendered in a thread, few at a time, so that no batch of an agent waits for it.
 
 One render serves everybody with the same rights, for no page shows who reads it; it is kept while nothing changes. At
-most one render of a page waits while another runs: a burst of entries is few renders. While other pages are rendered,
-who opens a page gets it as it was up to `STALE_S` before, and no reload. `GET /live?after=SEQ` is the stream that tells
-an open page that the ledger has grown; the page then reads itself again.
+most one render of a page waits while another runs: a burst of entries is few renders. `GET /live?after=SEQ` is the
+stream that tells an open page that the ledger has grown; the page then reads itself again. So a browser that opens a
+page waits for no render of one that is kept: it gets the page as it was up to `STALE_S` before.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gzip
+import math
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -51,8 +52,8 @@ from assay.tell.views.records import LiveRecords
 
 RENDERED_AT_ONCE, KEPT_PAGES, KEPT_BYTES = 2, 64, 32 * 1024 * 1024
 COMPRESSED_FROM_BYTES, COMPRESSION = 1024, 4
-STALE_S = 10.0
-"""The minute that a page shows may be as old, and its live stream lets it read itself again at once."""
+STALE_S = 60.0
+"""The minute that a page shows may be as old. What the reader has ordered since is on it in any case."""
 PageKey = tuple[object, ...]
 """What asks for a page have in common if one render serves them all."""
 MINUTE_S = 60
@@ -125,33 +126,36 @@ class SharedPages:
         self._kept: OrderedDict[PageKey, tuple[SharedPage, float]] = OrderedDict()
         """With when each was last known to be as the records are, in monotonic seconds; the oldest first."""
         self._turns = anyio.CapacityLimiter(RENDERED_AT_ONCE)
+        self._turn_unawaited = anyio.CapacityLimiter(1)  # what nobody waits for delays no other render
         self._waiting: dict[PageKey, asyncio.Task[SharedPage | None]] = {}
         self._one_of_each = WeakValueDictionary[PageKey, anyio.Lock]()
 
     async def render(
-        self, key: PageKey, name: Callable[[], str], make: PageMaker, *, is_reload: bool = True
+        self, key: PageKey, name: Callable[[], str], make: PageMaker, *, known_since: float = math.inf
     ) -> SharedPage | None:
         """Return the kept page with the tag that `name` finds, else the one that `make` makes in a thread.
 
         All who ask with the same key before it begins share it. Who asks later waits for its end, and gets the same
-        if nothing has changed. What a reload shows is never older than the question. Any other question gets the page
-        as it was up to STALE_S before, if it would wait for the renders of others.
+        if nothing has changed. A kept page that was as the records are `known_since` then (monotonic seconds) or later
+        is returned at once, and rendered for the next reader.
         """
+        kept, known_at = self._kept.get(key, (None, 0.0))
+        is_awaited = kept is None or known_at < known_since
         task = self._waiting.get(key)
-        if task is None:
-            task = self._waiting[key] = asyncio.create_task(self._run(key, name, make))
-        page, known_at = self._kept.get(key, (None, 0.0))
-        if page and not is_reload and self._turns.available_tokens < 1 and time.monotonic() - known_at <= STALE_S:
-            return page
-        return await asyncio.shield(task)
+        if task is None or task.done():
+            turn = self._turns if is_awaited else self._turn_unawaited
+            task = self._waiting[key] = asyncio.create_task(self._run(key, name, make, turn))
+        return await asyncio.shield(task) if is_awaited else kept
 
-    async def _run(self, key: PageKey, name: Callable[[], str], make: PageMaker) -> SharedPage | None:
+    async def _run(
+        self, key: PageKey, name: Callable[[], str], make: PageMaker, turn: anyio.CapacityLimiter
+    ) -> SharedPage | None:
         async with self._one_of_each.get(key) or self._one_of_each.setdefault(key, anyio.Lock()):
             del self._waiting[key]
             known_at, tag = time.monotonic(), await asyncio.to_thread(name)
             page, _ = self._kept.get(key, (None, 0.0))
             if page is None or page.tag != tag:
-                async with self._turns:
+                async with turn:
                     page = await asyncio.to_thread(make, tag)
             if page:
                 self._keep(key, page, known_at)
@@ -199,14 +203,20 @@ class PageRoutes:
             asked = partial(PageRequest, request.url.path, request.path_params, request.query_params)
             key = (request.url.path, request.url.query, *visitor.rights)
             make = partial(self._make_page, render, asked, visitor.anonymous)
-            is_reload = "hx-request" in request.headers or "cache-control" in request.headers
             async with self._state.shares.take_turn(visitor.name):
-                page = await self._pages.render(key, partial(self._make_tag, key), make, is_reload=is_reload)
+                known_since = self._find_oldest(request, visitor)
+                page = await self._pages.render(key, partial(self._make_tag, key), make, known_since=known_since)
             if page is None:
                 raise make_refusal(404, "there is nothing of this name")
             return page.reply(request)
 
         return reply
+
+    def _find_oldest(self, request: Request, visitor: Visitor) -> float:
+        """Return since when a page must be known for this reader: for ever, but where a browser opens it."""
+        headers = request.headers
+        is_opened = headers.get("sec-fetch-mode") == "navigate" and "cache-control" not in headers
+        return max(time.monotonic() - STALE_S, self._state.shares.ordered_at(visitor.name)) if is_opened else math.inf
 
     def _make_tag(self, key: PageKey) -> str:
         """Return the tag of a page as the records are now."""

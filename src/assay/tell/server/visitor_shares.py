@@ -5,6 +5,7 @@ Works on the event loop's thread only.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -26,6 +27,7 @@ class VisitorShares:
     def __init__(self) -> None:
         self._turns = WeakValueDictionary[str, CapacityLimiter]()
         self._streams = Counter[str]()
+        self._ordered = dict[str, float]()
 
     def take_turn(self, visitor: str) -> CapacityLimiter:
         """Return what lets one request of a visitor go on at a time. Raises a refusal for one too many."""
@@ -37,6 +39,14 @@ class VisitorShares:
     def find_turn(self, visitor: str) -> CapacityLimiter:
         """Return the same for what was taken on already, such as a stream."""
         return self._turns.get(visitor) or self._turns.setdefault(visitor, CapacityLimiter(1))
+
+    def note_order(self, visitor: str) -> None:
+        """Note that a visitor gave an order now."""
+        self._ordered[visitor] = time.monotonic()
+
+    def ordered_at(self, visitor: str) -> float:
+        """Return when a visitor last gave an order, in monotonic seconds."""
+        return self._ordered.get(visitor, 0.0)
 
     def begin_stream(self, visitor: str) -> Callable[[], None]:
         """Count a stream of a visitor, and return what ends it. Raises a refusal for one too many."""
