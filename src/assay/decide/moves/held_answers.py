@@ -49,8 +49,9 @@ def list_open_breakers(node_states: Iterable[NodeState]) -> list[OpenBreaker]:
     for state in node_states:
         if state.deadline_held_at:
             held[state.pool, ""].append((state.deadline_held_at, state.deadline_held_at, state))
+        held_faults = state.faults_held_by_breaker
         for fault in state.faults:
-            if fault.open_series or fault in state.faults_held_by_breaker:
+            if fault.open_series or fault in held_faults:
                 held[state.pool, fault.series].append((fault.arrived_at, fault.responded_at, state))
     for pool, series in sorted(held):
         if (whole := (pool, "/".join(series.split("/")[:2]))) != (pool, series) and whole in held:

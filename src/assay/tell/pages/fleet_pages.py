@@ -9,15 +9,16 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from assay.act.ingest.silent_nodes import read_reading_times
 from assay.act.orders.orders import describe_wait, list_rollout_orders
 from assay.act.tickets.ticket_updates import FABRIC_SCAN
+from assay.decide.faults.telemetry_silence import list_unread
 from assay.decide.moves.held_answers import list_open_breakers
 from assay.model.facts import frozen
 from assay.model.faults.fault_record import rank_severity
 from assay.model.outcome import RecordedOutcome
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_time, parse_time
+from assay.observe.last_seen import CONTACTS_FILE, LastSeen
 from assay.tell.customer.view import build_customer_view
 from assay.tell.pages.fabric_pages import list_drawn_faults
 from assay.tell.pages.page_frame import PageRequest, place, render_frame
@@ -38,7 +39,7 @@ from assay.tell.views.incident_story import read_stories
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
 from assay.tell.views.node_status import describe_unread
 from assay.tell.views.pool_delivery import list_pool_deliveries
-from assay.tell.views.records import LiveRecords, RecordSource, find_unread
+from assay.tell.views.records import LiveRecords, RecordSource
 from assay.tell.views.rollout_view import find_rollout, show_rollout
 from assay.tell.views.sources import read_spec_lines
 from assay.tell.views.ticket_answers import answer_tickets
@@ -64,7 +65,9 @@ def _read_cells(records: LiveRecords, **chosen: Collection[str]) -> list[NodeOnM
     of = [(attrgetter(name), values) for name, values in chosen.items()]
     nodes = {node.name: node for node in records.fleet.nodes.values() if all(get(node) in values for get, values in of)}
     states = [state for state in records.read_node_states() if state.node in nodes]
-    unread, read = find_unread(records, states), read_reading_times(records.data_dir, states)
+    answered = LastSeen(records.data_dir / CONTACTS_FILE).last_answers([state.node for state in states])
+    unread = list_unread(states, records.fleet.policies.values(), answered, records.clock.now())
+    read = {node for node, source in answered if source == "probe"}
     return list_cells(records.fleet, states, unread, nodes.values(), read)
 
 
