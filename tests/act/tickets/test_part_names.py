@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +25,13 @@ def test_a_gpu_has_its_bmc_name_and_its_serial_number(tmp_path: Path) -> None:
     assert PartNames(load_fleet(ROOT), EvidenceStore(tmp_path)).describe(STATE, "gpu4") == (
         "gpu4 (GPU_SXM_5, serial 1654)"
     )
+
+
+def test_a_gpu_that_came_after_a_fault_is_not_the_one_that_failed(tmp_path: Path) -> None:
+    names = PartNames(load_fleet(ROOT), EvidenceStore(tmp_path))
+    state = replace(STATE, exchanged={"gpu4": "2026-12-03T12:30:00+00:00"})
+    told = [names.describe(state, "gpu4", seen) for seen in ("2026-12-03T09:00:00+00:00", "2026-12-03T13:00:00+00:00")]
+    assert told == ["gpu4 (serial 1654, new since 2026-12-03 12:30 UTC)", "gpu4 (serial 1654)"]
 
 
 def test_an_adapter_has_the_other_end_of_its_cable(tmp_path: Path) -> None:

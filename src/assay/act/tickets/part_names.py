@@ -38,16 +38,20 @@ class PartNames:
     def describe_work(self, state: NodeState, incident: Incident) -> str:
         """Return the part that people work on because of an incident, with its other names; several by name alone."""
         named = name_parts(state, incident)
-        return named if not named or "," in named else self.describe(state, named)
+        return named if not named or "," in named else self.describe(state, named, incident.last_seen)
 
-    def describe(self, state: NodeState, part: str) -> str:
-        """Return a part with its other names, such as `gpu4 (GPU_SXM_5, serial 1654922006135)`."""
+    def describe(self, state: NodeState, part: str, seen_at: str = "") -> str:
+        """Return a part with its other names, such as `gpu4 (GPU_SXM_5, serial 1654922006135)`.
+
+        `seen_at`: when something was seen of it last. A GPU that came later is called the new one.
+        """
         others = []
-        serial = state.gpus.get(part, ("", ""))[0]
+        serial, new_at = state.gpus.get(part, ("", ""))[0], state.exchanged.get(part, "")
         if serial or part.startswith("gpu"):
             if state.node not in self._bmc_names:
                 self._bmc_names[state.node] = self._read_bmc_names(state)
-            others = [self._bmc_names[state.node].get(part, ""), f"serial {serial}" if serial else ""]
+            since = f"new since {new_at[:16].replace('T', ' ')} UTC" if seen_at and new_at > seen_at else ""
+            others = [self._bmc_names[state.node].get(part, ""), f"serial {serial}" if serial else "", since]
         elif place := self.find_far_end(state.node, part):
             label = f", label {place.label}" if place.label else ""
             others = [f"cable to {place.device} port {place.port} in {place.site} {place.rack} U{place.u}{label}"]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from assay.model.specs.fault_catalog import FaultCatalog
     from assay.tell.views.records import RecordSource
 
+STANDINGS = {"intent": "under way", "done": "not verified yet", "unknown": "not known to be done"}
+"""How far an effect is, where the word for it says more than is known."""
+
 
 @fact
 class DoneStep:
@@ -117,7 +120,7 @@ def _describe_move(state: NodeState, move: TransitionRecord, *, is_back: bool) -
     failed = [cause.text for cause in decision.causes if cause.kind == "outcome"] if decision else []
     because = ": its checks passed" if failed and is_back else f": {failed[0]}" if failed else ""
     effects = [effect for effect in state.effects if effect.decision == move.decision and move.decision]
-    standings = ", ".join(f"{effect.action} {effect.standing}" for effect in effects)
+    standings = ", ".join(f"{effect.action} {STANDINGS.get(effect.standing, effect.standing)}" for effect in effects)
     return f"{move.origin} → {move.target}{because}{f'; {standings}' if standings else ''}"
 
 
