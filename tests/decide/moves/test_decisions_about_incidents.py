@@ -196,3 +196,25 @@ def test_the_place_on_a_ticket_has_what_a_technician_reads_on_the_hardware(paper
     tickets = list_desired_tickets(paper.situation(paper.view("n1", known)), causes, {}, notes)
     places = [(place.port, place.label) for ticket in tickets for place in ticket.places]
     assert sorted(places) == [("gpu3", "serial 1654"), ("psu3", "")]
+
+
+def test_the_ticket_of_a_node_that_fails_again_is_about_what_failed_and_not_about_what_was_mended(paper):
+    paper.add("n1", "test")
+    paper.fault("n1", "gpu.memory.remap", "gpu4")
+    titles = []
+    for _ in range(2):
+        for _ in range(8):
+            paper.later(hours=1)
+            paper.pass_all("n1")
+            if paper.story("n1").state == "test":
+                paper.judge("n1", "test", "fail")
+            paper.step()
+            paper.settle("n1")
+        assert paper.story("n1").state == "triage"
+        (ticket,) = tickets_of(paper, "n1")
+        titles.append(ticket.title)
+        paper.say("certified", "n1")
+    assert "gpu4 of n1 (gpu.memory.remap)" in titles[0]
+    assert "n1 (gpu.burn.failed)" in titles[1], "its check failed, and people have certified the GPU"
+    assert "ROW_REMAPPER" not in ticket.steps
+    assert "gpu.memory.remap" in ticket.seen, "it is not proven yet"

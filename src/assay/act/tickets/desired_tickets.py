@@ -30,7 +30,7 @@ from assay.act.tickets.ticket_moves import (
     make_ticket,
 )
 from assay.decide.drift.differences import describe_fault
-from assay.decide.faults.incidents import Incident, list_open_incidents
+from assay.decide.faults.incidents import Incident, is_answered, list_causing_failures, list_open_incidents
 from assay.decide.faults.shared_incidents import list_shared_incidents, map_open_incidents
 from assay.decide.moves.cordons import find_last_cordon, must_be_closed
 from assay.decide.moves.corrections import describe_fights
@@ -159,7 +159,8 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     inspection = notes.inspections.get(node_state.state) if state.certified_to else None
     if inspection is None and not has_paperwork(snapshot, view):
         return
-    incidents = list_open_incidents(snapshot.relations, node_state)
+    failures = list_causing_failures(node_state, view.latest)
+    incidents = list_open_incidents(snapshot.relations, node_state, failures)
     symptoms = [symptom for incident in incidents for symptom in incident.open_symptoms]
     faults = [f"open: {symptom.fault_class} on {symptom.subject}: {symptom.detail}" for symptom in symptoms]
     severities: list[FaultSeverity] = ["degraded" if node_state.decision else "informational"]
@@ -172,7 +173,8 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         wipe = [f"wipe: {erased.reason if erased and is_ended else unproved}"]
     steps = inspection.steps if inspection else ()
     is_search = TICKET_ACTION in state.entry  # elsewhere the cause is known, and the state has work of its own
-    acts = notes.describe_acts(incident.work.fault_class for incident in incidents) if is_search else []
+    wanted = [each for each in incidents if not is_answered(node_state, each)] or incidents
+    acts = notes.describe_acts(incident.work.fault_class for incident in wanted) if is_search else []
     files = _list_archives(snapshot, view)
     if DOSSIER_ACTION in state.entry and node_state.decision:
         effect = derive_effect_id(node_state.decision, DOSSIER_ACTION)

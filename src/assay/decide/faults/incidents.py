@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -179,12 +179,53 @@ def list_incidents(
     return tuple(incidents)
 
 
-def list_open_incidents(relations: FaultRelations, node_state: NodeState) -> list[Incident]:
-    """Return the open incidents of a node, the worst first."""
-    listed = list_incidents(relations, node_state) if any(fault.is_open for fault in node_state.faults) else ()
+def list_open_incidents(
+    relations: FaultRelations, node_state: NodeState, failures: Collection[RecordedOutcome] = ()
+) -> list[Incident]:
+    """Return the open incidents of a node, the worst first. `failures`: failed checks that are signs, or incidents.
+
+    What a repair has answered waits for its proof only, and comes last.
+    """
+    is_any_open = failures or any(fault.is_open for fault in node_state.faults)
+    listed = list_incidents(relations, node_state, failures) if is_any_open else ()
     return sorted(
-        (each for each in listed if each.is_open), key=lambda each: (rank_severity(each.severity), each.first_seen)
+        (each for each in listed if each.is_open),
+        key=lambda each: (is_answered(node_state, each), rank_severity(each.severity), each.first_seen),
     )
+
+
+def is_answered(node_state: NodeState, incident: Incident) -> bool:
+    """Whether repairs have answered all that is open of an incident, so that only its proof is missing."""
+    faults = {fault.id: fault for fault in node_state.faults}
+    known = [faults.get(symptom.id) for symptom in incident.open_symptoms]
+    return all(fault is not None and node_state.is_repaired(fault) for fault in known)
+
+
+def find_causing_checks(node_state: NodeState) -> set[str]:
+    """Return the checks on subjects that last took a node out of service or kept it out, since it was certified last.
+
+    Each is `check[subject]`. A check of a part that was exchanged since is none.
+    """
+    certified_at = max((repair.at for repair in node_state.repairs if repair.kind == "certified"), default="")
+    for move in reversed(node_state.transitions):
+        decision = node_state.decisions.get(move.decision)
+        if move.at < certified_at:
+            break
+        if (
+            named := {cause.id.partition("/")[2] for cause in decision.causes if cause.kind == "outcome"}
+            if decision
+            else ()
+        ):
+            exchanged = {part for part, at in node_state.exchanged.items() if at > move.at}
+            return {each for each in named if read_part(each.partition("[")[2].rstrip("]")) not in exchanged}
+    return set()
+
+
+def list_causing_failures(node_state: NodeState, latest: Iterable[RecordedOutcome]) -> list[RecordedOutcome]:
+    """Return the failures of these checks among a node's newest outcomes."""
+    checks = find_causing_checks(node_state)
+    failed = (recorded for recorded in latest if recorded.outcome.verdict == "fail") if checks else ()
+    return [each for each in failed if f"{each.outcome.check}[{each.outcome.subject}]" in checks]
 
 
 def group_symptoms(relations: FaultRelations, symptoms: Sequence[Symptom]) -> list[list[Symptom]]:

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from assay.decide.faults.incidents import Incident, Symptom, list_open_incidents
+from assay.decide.faults.incidents import (
+    Incident,
+    Symptom,
+    find_causing_checks,
+    list_causing_failures,
+    list_open_incidents,
+)
 from assay.decide.state.node_state import NodeState, TransitionRecord
 from assay.model.facts import fact, shown
 from assay.model.faults.fault_record import FaultSeverity
+from assay.model.outcome import RecordedOutcome
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.tell.views.next_step import NOTHING_NEXT, NextStep, find_next_step, list_open_tickets
 
@@ -62,15 +69,20 @@ class IncidentStory:
 
 
 def tell_incidents(
-    catalog: FaultCatalog | None, state: NodeState, serving: Collection[str], names: PartNames
+    catalog: FaultCatalog | None,
+    state: NodeState,
+    serving: Collection[str],
+    names: PartNames,
+    latest: Iterable[RecordedOutcome] = (),
 ) -> tuple[IncidentStory, ...]:
     """Return the open incidents of a node, the worst first. `serving` are the states in service.
 
-    What is only recorded is left out.
+    What is only recorded is left out. `latest`: its newest outcomes; what failed and keeps it out of service counts.
     """
-    if catalog is None or not state.open_faults:
+    failures = list_causing_failures(state, latest) if state.state not in serving else ()
+    if catalog is None or not (state.open_faults or failures):
         return ()
-    opened = list_open_incidents(catalog.fault_relations, state)
+    opened = list_open_incidents(catalog.fault_relations, state, failures)
     harmful = (incident for incident in opened if incident.severity != "informational")
     return tuple(_tell_incident(catalog, state, incident, serving, names) for incident in harmful)
 
@@ -107,10 +119,14 @@ def _describe_symptom(symptom: Symptom) -> str:
 
 def _list_done(state: NodeState, incident: Incident, serving: Collection[str]) -> Iterator[DoneStep]:
     """Yield the moves that the incident led to until the node served again, and the tickets that it asked for."""
-    ids = {symptom.id for symptom in incident.symptoms}
+    ids = {name for symptom in incident.symptoms for name in (symptom.id, symptom.id.partition("/")[2])}
     is_answer = False
     for move in state.transitions:
-        is_answer = not ids.isdisjoint(move.faults) or (is_answer and move.origin not in serving)
+        decision = state.decisions.get(move.decision)
+        checks = (
+            [cause.id.partition("/")[2] for cause in decision.causes if cause.kind == "outcome"] if decision else ()
+        )
+        is_answer = not ids.isdisjoint([*move.faults, *checks]) or (is_answer and move.origin not in serving)
         if is_answer:
             yield DoneStep(move.at, _describe_move(state, move, is_back=move.target in serving))
 
@@ -153,7 +169,11 @@ def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str,
     names = PartNames(source.fleet, EvidenceStore(source.data_dir / "evidence"))
     opened_tickets = list_open_tickets(read_projection(source.ledger_for_reading, TICKETS).values())
     stories, trust = dict[str, NodeStory](), source.fleet.trust
+    failing = [each.node for each in shown_states if each.state not in serving and find_causing_checks(each)]
+    latest = source.ledger_for_reading.latest(nodes=failing) if failing else ()
     for state in shown_states:
         step = find_next_step(state, policies.get(state.state), opened_tickets.get(state.node, {}), trust)
-        stories[state.node] = NodeStory(tell_incidents(source.fleet.sound_fault_catalog, state, serving, names), step)
+        own = [recorded for recorded in latest if recorded.outcome.node == state.node]
+        told = tell_incidents(source.fleet.sound_fault_catalog, state, serving, names, own)
+        stories[state.node] = NodeStory(told, step)
     return stories

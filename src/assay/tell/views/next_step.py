@@ -124,6 +124,8 @@ def find_next_step(
     if policy and trust and (waits := list_trust_waits(policy, trust, state)):
         is_watched, asks = waits[0].kind == "would", ", ".join(waits[0].actions) or waits[0].text
         return NextStep("a person", waits[0].text if is_watched else f"say yes or no to {asks}", work, ticket)
+    if state.certified and declared and declared.certified_to:
+        return NextStep("assay", f"takes the node to {declared.certified_to} at its next round", "", "")
     if ticket:
         typed = dict.fromkeys(command for each in tickets.values() for command in each.commands)
         return NextStep("technicians", tickets[ticket].order, ", then ".join(sorted(typed, key=_is_last)), ticket)
@@ -131,9 +133,16 @@ def find_next_step(
         return NextStep("assay", "decides at its next round", state.note, "") if state.open_faults else NOTHING_NEXT
     if declared is None or is_left_to_people(state, declared):
         return NextStep("technicians and engineers", "look at the node, and certify it", state.note, "")
-    under_way = [effect.action for effect in state.unsettled_effects]
-    task = f"{', '.join(under_way)} under way" if under_way else f"goes on: {declared.summary}"
-    return NextStep("assay", task, "", "")
+    return NextStep("assay", _describe_progress(state, declared), "", "")
+
+
+def _describe_progress(state: NodeState, declared: LifecycleState) -> str:
+    """Return what assay does on a node that waits for nobody."""
+    if under_way := [effect.action for effect in state.unsettled_effects]:
+        return f"{', '.join(under_way)} under way"
+    if state.burn_in and state.burn_in.is_running and state.burn_in.over_at:
+        return f"goes on: the burn-in {state.burn_in.reason}"
+    return f"goes on: {declared.summary}"
 
 
 def _is_last(command: str) -> bool:
