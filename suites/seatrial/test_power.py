@@ -24,7 +24,7 @@ def test_fans_turn(node, spec, limits, measure):
     """Count the fans, and compare the speed of the slowest with its limit."""
     measure("fans", len(node.fans), at_least=spec.fans)
     for fan in node.fans:
-        assert fan.health == "OK", f"fan {fan.slot} is {fan.health}"
+        assert fan.health == "OK", f"fan{fan.slot} is {fan.health}"
     measure("slowest_fan", min(fan.rpm for fan in node.fans), at_least=limits.fan_speed)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from assay.decide.faults.detection import detect_faults
@@ -31,6 +33,19 @@ def test_a_link_that_flaps_is_the_fault_of_its_node(paper, scan_fails):
     paper.add("n1", "production")
     assert scan_fails("n1") == ["ib.link.flap"]
     assert [(one.severity, one.subject) for one in paper.story("n1").faults] == [("degraded", "a/n1")]
+
+
+def test_of_checks_of_one_class_the_one_is_told_that_names_the_part(paper, catalog):
+    paper.add("n1", "production")
+    told = {"suites/a.py::test_group": "group 0 is Critical", "suites/b.py::test_fans": "fan3 is Critical"}
+    paper.judge("n1", "fabric", "fail")
+    (planted,) = paper.outcomes["n1"].values()
+    failed = [
+        replace(planted, outcome=replace(planted.outcome, check=check, reason=reason, fault="fan.failed"))
+        for check, reason in told.items()
+    ]
+    (seen,) = detect_faults(catalog, paper.policy, paper.nodes["n1"], None, paper.story("n1"), None, failed)
+    assert (seen.fault_class, seen.detail) == ("fan.failed", "fan3 is Critical")
 
 
 @pytest.mark.parametrize(("profile", "moves"), [("managed", ["draining"]), ("unmanaged", [])])

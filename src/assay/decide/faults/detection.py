@@ -27,6 +27,7 @@ from assay.model.faults.bmc_events import drop_told_by_host, find_sel_sightings,
 from assay.model.faults.counting import FaultCorrelator, FaultCounter, PrimaryFault, may_follow
 from assay.model.faults.fault_record import NUMBERED_SOURCES, FaultBlame, FaultRecord, FaultSeverity, Remedy, list_boots
 from assay.model.faults.sightings import (
+    PART_NAME,
     UNKNOWN_PART,
     FaultSighting,
     find_alert_sightings,
@@ -391,10 +392,13 @@ def _count_group(
     )
 
 
-def _order_key(sighting: FaultSighting) -> tuple[str, int, str]:
-    """Return a key that sorts sightings by time; sightings of one moment by number, if their source has numbers."""
+def _order_key(sighting: FaultSighting) -> tuple[str, int, bool, str]:
+    """Return a key that sorts sightings by time; those of one moment by number, if their source has numbers.
+
+    Of several checks of a node, the one comes first that says which part it is.
+    """
     number = int(sighting.mark.rpartition(":")[2]) if sighting.source in NUMBERED_SOURCES else 0
-    return (sighting.at, number, sighting.mark)
+    return (sighting.at, number, PART_NAME.search(sighting.detail) is None, sighting.mark)
 
 
 def _drop_known_sightings(

@@ -18,7 +18,7 @@ from functools import cached_property
 from assay.decide.state.node_state import NodeState
 from assay.model.facts import extend, fact, internal, shown
 from assay.model.faults.fault_record import SEVERITIES, FaultBlame, FaultRecord, FaultSeverity, rank_severity
-from assay.model.faults.sightings import UNKNOWN_PART
+from assay.model.faults.sightings import PART_NAME, UNKNOWN_PART
 from assay.model.ledger_entry import derive_id
 from assay.model.outcome import RecordedOutcome, read_part
 from assay.model.specs.fault_relations import FaultRelation, FaultRelations, matches
@@ -28,7 +28,6 @@ MAX_CAUSES_READ = 64
 """Of the causes of one class, so many are compared with a symptom, the newest first."""
 _KIND = re.compile(r"[0-9_.:-]*$")
 _WORDS = re.compile(r"\w+")
-_PART_NAME = re.compile(r"\b(?:gpu|psu|nvme|fan|mlx5_)\d+\b")
 
 
 @fact
@@ -65,7 +64,7 @@ class Symptom:
     @property
     def named_part(self) -> str:
         """The part, or else the one that its text names by our name: a check of a node may judge all its parts."""
-        named = {*_PART_NAME.findall(self.detail)} if not self.part else {self.part}
+        named = {*PART_NAME.findall(self.detail)} if not self.part else {self.part}
         return named.pop() if len(named) == 1 else ""
 
     @property

@@ -61,6 +61,8 @@ LOG_BRANCHES = ("kernel_log", "metric_events")
 MAX_UPTIME_S = 1e10
 """No node is up for longer, and since 1970 fewer seconds have passed."""
 ALERT_SOURCE = "alert"
+PART_NAME = re.compile(r"\b(?:gpu|psu|nvme|fan|mlx5_)\d+\b")
+"""Our name of a part in the words of a check."""
 UNKNOWN_PART = "unknown part"
 """The part of a fault whose PCI address or drive the node's spec does not have."""
 MAX_PART_LENGTH = 64

@@ -203,20 +203,16 @@ class PageRoutes:
             asked = partial(PageRequest, request.url.path, request.path_params, request.query_params)
             key = (request.url.path, request.url.query, *visitor.rights)
             make = partial(self._make_page, render, asked, visitor.anonymous)
+            headers, known_since = request.headers, math.inf
+            if headers.get("sec-fetch-mode") == "navigate" and "cache-control" not in headers:
+                known_since = max(time.monotonic() - STALE_S, self._state.shares.ordered_at(visitor.name))
             async with self._state.shares.take_turn(visitor.name):
-                known_since = self._find_oldest(request, visitor)
                 page = await self._pages.render(key, partial(self._make_tag, key), make, known_since=known_since)
             if page is None:
                 raise make_refusal(404, "there is nothing of this name")
             return page.reply(request)
 
         return reply
-
-    def _find_oldest(self, request: Request, visitor: Visitor) -> float:
-        """Return since when a page must be known for this reader: for ever, but where a browser opens it."""
-        headers = request.headers
-        is_opened = headers.get("sec-fetch-mode") == "navigate" and "cache-control" not in headers
-        return max(time.monotonic() - STALE_S, self._state.shares.ordered_at(visitor.name)) if is_opened else math.inf
 
     def _make_tag(self, key: PageKey) -> str:
         """Return the tag of a page as the records are now."""

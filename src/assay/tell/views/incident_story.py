@@ -174,6 +174,6 @@ def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str,
     for state in shown_states:
         step = find_next_step(state, policies.get(state.state), opened_tickets.get(state.node, {}), trust)
         own = [recorded for recorded in latest if recorded.outcome.node == state.node]
-        told = tell_incidents(source.fleet.sound_fault_catalog, state, serving, names, own)
-        stories[state.node] = NodeStory(told, step)
+        incidents = tell_incidents(source.fleet.sound_fault_catalog, state, serving, names, own)
+        stories[state.node] = NodeStory(incidents, step)
     return stories

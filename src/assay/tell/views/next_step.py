@@ -131,18 +131,19 @@ def find_next_step(
         return NextStep("technicians", tickets[ticket].order, ", then ".join(sorted(typed, key=_is_last)), ticket)
     if serves:
         return NextStep("assay", "decides at its next round", state.note, "") if state.open_faults else NOTHING_NEXT
+    return _find_step_out_of_service(state, declared)
+
+
+def _find_step_out_of_service(state: NodeState, declared: LifecycleState | None) -> NextStep:
+    """Return the next step of a node out of service that waits for nothing else."""
     if declared is None or is_left_to_people(state, declared):
         return NextStep("technicians and engineers", "look at the node, and certify it", state.note, "")
-    return NextStep("assay", _describe_progress(state, declared), "", "")
-
-
-def _describe_progress(state: NodeState, declared: LifecycleState) -> str:
-    """Return what assay does on a node that waits for nobody."""
-    if under_way := [effect.action for effect in state.unsettled_effects]:
-        return f"{', '.join(under_way)} under way"
+    task = f"goes on: {declared.summary}"
     if state.burn_in and state.burn_in.is_running and state.burn_in.over_at:
-        return f"goes on: the burn-in {state.burn_in.reason}"
-    return f"goes on: {declared.summary}"
+        task = f"goes on: the burn-in {state.burn_in.reason}"
+    if under_way := [effect.action for effect in state.unsettled_effects]:
+        task = f"{', '.join(under_way)} under way"
+    return NextStep("assay", task, "", "")
 
 
 def _is_last(command: str) -> bool:
