@@ -56,9 +56,9 @@ def test_firmware_and_commit_are_those_that_were_read_and_judged_last(desk):
 
 
 def test_the_commit_since_which_a_check_asks_something_else_is_the_first_by_which_it_failed(desk):
-    def judge(run: str, verdict: str, judged_by: str, minute: int) -> None:
+    def judge(run: str, verdict: str, judged_by: str, minute: int, *, dirty: bool = False) -> None:
         at = NOW.replace(minute=minute).isoformat()
-        ledger_run = SuiteRun(run, at, spec_commit=f"{run}{'0' * 38}")
+        ledger_run = SuiteRun(run, at, spec_commit=f"{run}{'0' * 38}", dirty=dirty)
         check = ("suites/p.py::test_heat", "h100-a/n0001", "n0001", verdict)
         outcome = Outcome(*check, evidence_at=at, judged_by=judged_by, reason="as planted", fault="inlet.out-of-range")
         desk.ledger.record(ledger_run, [outcome])
@@ -77,6 +77,11 @@ def test_the_commit_since_which_a_check_asks_something_else_is_the_first_by_whic
     judge("a4", "fail", "tight", 4)
     judge("a5", "fail", "tight", 5)
     assert find() == "a40000000000"
+    judge("a6", "pass", "wide", 6)
+    judge("a7", "fail", "edited", 7, dirty=True)
+    assert find() == "a70000000000 and uncommitted changes", "no commit asks it"
+    judge("a8", "fail", "edited", 8)
+    assert find() == "a80000000000", "now one does"
 
 
 def test_the_delivery_the_driver_and_the_models_are_those_that_were_seen_last(desk):

@@ -56,6 +56,19 @@ def test_a_change_that_needs_no_exit_and_a_dirty_tree_roll_nothing_out(rolling):
     assert "rollout.started" not in rolling.kinds()
 
 
+def test_edits_that_no_commit_has_are_told_also_where_the_commit_is_adopted(rolling):
+    rolling.take_up()
+    rolling.git.write("specs/node.yaml", rolling.git.text("specs/node.yaml").replace("value: 85", "value: 86"))
+    told, kinds = len(rolling.told), rolling.kinds()
+    rolling.take_up()
+    assert [line for line in rolling.told[told:] if "specs/node.yaml is not as committed" in line]
+    assert rolling.kinds() == kinds
+    rolling.git.git("checkout", "--quiet", "specs/node.yaml")
+    told = len(rolling.told)
+    rolling.take_up()
+    assert not [line for line in rolling.told[told:] if "committed" in line]
+
+
 def test_an_older_commit_does_not_roll_the_fleet_back_and_a_revert_does(rolling):
     rolling.set_version("2")
     rolling.take_up()

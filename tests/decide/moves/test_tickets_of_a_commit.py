@@ -37,7 +37,7 @@ def test_drift_that_a_commit_made_is_one_ticket_that_names_it(paper):
     alone, _ = tickets(paper, faults, commit="")
     assert len(alone) == 4, "somebody changed each of them"
     (ticket,), situation = tickets(paper, faults)
-    assert ticket.title.startswith("Say which is right: ")
+    assert ticket.title.startswith("Bring the nodes to what git asks, or take it back")
     assert ticket.title.endswith(": commit 20796ca9d040")
     assert [place.device for place in ticket.places] == [*NODES]
     assert TicketMoveFinder(situation).find(alone[0]).into == ticket.key
@@ -62,5 +62,5 @@ def test_a_breakers_ticket_names_the_commit_before_leaves_and_rack(paper):
     assert any(first in each.reason for each in series)
     paper.step()
     (ticket,), _ = tickets(paper, set(), traits=traits)
-    assert ticket.title.startswith("Find the cause, or clear the breaker: say which is right: ")
+    assert ticket.title.startswith("Find the cause, or clear the breaker: bring the nodes to what git asks")
     assert "rack's air" not in ticket.title + ticket.steps

@@ -62,6 +62,9 @@ from assay.model.timestamps import NEVER, hours, parse_time
 from assay.observe.evidence_store import EvidenceStore
 from assay.validate.runs.subjects import DeclaredOutcomes
 
+UNCOMMITTED = " and uncommitted changes"
+"""Follows the commit of a run whose files differed from it."""
+
 
 def find_dormancy_start(policy: LifecyclePolicy, node_state: NodeState) -> datetime | None:
     """Return from when on a snapshot may only count a node (`FleetSnapshot.quiet_counts`), None if it may not.
@@ -154,20 +157,24 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
         latest = self._ledger.latest(name)
         newest = max(latest, key=lambda recorded: recorded.at, default=None)
         if newest and (commit := self._spec_commits.get(newest.run)):
-            traits.add(("spec commit", commit[:12]))
+            traits.add(("spec commit", commit))
         failed = (recorded for recorded in latest if recorded.outcome.verdict == "fail")
         traits |= {(COMMIT, commit) for recorded in failed if (commit := self.find_commit(recorded))}
         return frozenset(traits)
 
     def find_commit(self, failed: RecordedOutcome) -> str:
-        """Return the commit since which a failed check asks something else than when it last passed, "" for none."""
+        """Return the commit since which a failed check asks something else than when it last passed, "" for none.
+
+        Where files that were not committed ask it, they are named beside the commit, until a commit has them.
+        """
         check, subject, judged_by = failed.outcome.check, failed.outcome.subject, failed.outcome.judged_by
         last = self._ledger.last_outcome(check, subject)
         if last is None or judged_by in ("", last.outcome.judged_by):
             return ""
         since = self._ledger.outcomes(node=failed.outcome.node, checks=[check], since=last.seen_at or last.at)
         runs = [each.run for each in since if (each.outcome.subject, each.outcome.judged_by) == (subject, judged_by)]
-        return self._spec_commits.get(runs[0] if runs else failed.run, "")[:12]
+        asked = filter(None, map(self._spec_commits.get, runs or [failed.run]))
+        return min(asked, key=lambda commit: commit.endswith(UNCOMMITTED), default="")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._fleet.nodes)
@@ -188,7 +195,8 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
 
     @cached_property
     def _spec_commits(self) -> dict[str, str]:
-        return {run: commit for _, run, _, commit, _ in self._ledger.run_marks()}
+        marks = self._ledger.run_marks()
+        return {run: f"{commit[:12]}{UNCOMMITTED if dirty else ''}" for _, run, _, commit, dirty in marks if commit}
 
     @cached_property
     def _suspect_trays(self) -> dict[str, str]:

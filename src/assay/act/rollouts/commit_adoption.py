@@ -55,7 +55,7 @@ from assay.model.errors import AssayError
 from assay.model.facts import frozen
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.text.lists import format_count, format_nodes
+from assay.model.text.lists import format_count, format_list, format_nodes
 from assay.model.timestamps import format_time
 
 NOTES_REF = "refs/notes/assay-plan"
@@ -266,10 +266,11 @@ def adopt_commit(context: ControllerContext) -> None:
     """
     history, commit = read_projection(context.ledger, ROLLOUTS), context.fleet.commit
     last = CommitAdoptedEntry.read(history.adopted).commit if history.adopted else ""
-    if not commit or commit == last:
+    if not commit or (commit == last and not context.fleet.dirty):
         return
     if obstacle := _find_obstacle(context, last):
         context.progress(f"commit {commit[:12]} starts no rollout: {obstacle}")
+    if obstacle or commit == last:
         return
     ident = derive_id(CommitAdoptedEntry.kind, history.adopted.id if history.adopted else "", commit)
     uncompared, rollout = "", list[LedgerEntry]()
@@ -294,10 +295,10 @@ def _find_obstacle(context: ControllerContext, last: str) -> str:
     except AssayError as error:
         return error.what
     if changed:
-        return f"{changed[0]} is not as committed"
+        return f"{format_list(changed, 4)} is not as committed. Nodes are judged by what it says now"
     if last and not signed_commits.has_commit(root, last) and not signed_commits.has_whole_history(root):
         return f"this clone does not have {last[:12]}, which was adopted before it: fetch the whole history"
-    if last and signed_commits.is_descendant(root, last, context.fleet.commit):
+    if last not in ("", context.fleet.commit) and signed_commits.is_descendant(root, last, context.fleet.commit):
         return f"{last[:12]}, which is newer, was adopted before it. To go back, merge a `git revert`"
     return ""
 
