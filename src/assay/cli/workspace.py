@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from assay.cli.context_line import CHOSEN, print_context
-from assay.cli.name_check import suggest_names
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
@@ -32,6 +31,7 @@ from assay.ledger.location import is_mixed, locate_existing_ledger, locate_ledge
 from assay.model.clock import Clock, SystemClock
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.text.lists import suggest_names
 
 if TYPE_CHECKING:
     from assay.act.loop.context import ControllerContext
@@ -318,3 +318,26 @@ def load_sync_report(workspace: Workspace, nodes: Sequence[str] | None = None) -
 def tell_left_out(error: AssayError) -> None:
     """Name a damaged file of history on stderr."""
     typer.echo(f"left out: {error}", err=True)
+
+
+def require_known(names: Sequence[str], known: Iterable[str], noun: str) -> None:
+    """Raise AssayError for the first of `names` that is not in `known`; `noun` is its kind, such as "pool"."""
+    existing = dict.fromkeys(known)
+    for name in names:
+        if name not in existing:
+            raise AssayError(f"there is no {noun} {name}", fix=suggest_names(name, existing.keys()))
+
+
+def select_nodes(fleet: Fleet, names: Sequence[str], pools: Sequence[str]) -> list[str]:
+    """Return the selected nodes in the order of the inventory: those of `names` that are in `pools`; empty means all.
+
+    Raises AssayError for an unknown node or pool, and if no node is left.
+    """
+    require_known(pools, (node.pool for node in fleet.nodes.values()), "pool")
+    require_known(names, fleet.nodes, "node")
+    wanted = set(names) or fleet.nodes.keys()
+    selected = [node.name for node in fleet.nodes.values() if node.name in wanted and (not pools or node.pool in pools)]
+    if not selected:
+        reason = "none of these nodes is in these pools" if fleet.nodes else "the inventory is empty"
+        raise AssayError(f"no node is selected: {reason}", where=str(fleet.root / "inventory"))
+    return selected

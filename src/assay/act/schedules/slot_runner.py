@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any
 
 from assay.act.loop.context import ControllerContext
@@ -37,6 +36,7 @@ from assay.model.errors import AssayError
 from assay.model.facts import frozen
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.schedules import ScheduledWork
+from assay.model.text.lists import suggest_names
 
 SLOT_LEASE_S = 60.0
 
@@ -154,9 +154,8 @@ def _require_line(context: ControllerContext, name: str, lines: Collection[Sched
         return
     declared = {known: schedule for known, schedule, _ in list_schedules(context.fleet.schedules)}
     if name not in declared:
-        near = get_close_matches(name, declared, n=2, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(declared) or 'none'}"
-        raise AssayError(f"no schedule is called {name}", fix=hint)
+        fix = suggest_names(name, declared, f"there are {', '.join(declared) or 'none'}")
+        raise AssayError(f"no schedule is called {name}", fix=fix)
     if declared[name].does == "observe":
         fix = "poll every node with: assay reconcile --once"
         raise AssayError(f"{name} only says how often the loop polls nodes", fix=fix)

@@ -10,10 +10,9 @@ import typer
 
 from assay.act.orders.orders import OperatorIdentity
 from assay.cli.context_line import print_answer
-from assay.cli.name_check import require_known
 from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat, argument, complete_pools, hand_fleet_on, option
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, require_known
 from assay.model.entries.node_entries import BreakerClearedEntry
 from assay.model.errors import AssayError
 from assay.model.facts import fact

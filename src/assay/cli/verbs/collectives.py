@@ -11,10 +11,9 @@ import typer
 
 from assay.adapters.scheduler import StatusReadings, format_jobs, group_by_scheduler, load_scheduler_adapter
 from assay.cli.context_line import print_answer
-from assay.cli.name_check import require_known
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, argument, nodes_argument, option
 from assay.cli.verbs.fabric_learn import read_dump
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, require_known
 from assay.model.errors import AssayError
 from assay.model.facts import fact, frozen, inline
 from assay.model.specs.load_parts import find_lacking_part

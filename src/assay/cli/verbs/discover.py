@@ -23,7 +23,7 @@ from assay.adapters.bmc.scan import FoundBmc, read_machine
 from assay.adapters.bmc.session import UserPassword, parse_user_password
 from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat, argument, nodes_argument, option
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, select_nodes
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
 from assay.model.node import Node
@@ -97,7 +97,6 @@ def take_over(
     """
     from assay.act.ingest.bmc_takeovers import list_open_takeovers
     from assay.act.ingest.bmc_takeovers import take_over as take_over_bmc
-    from assay.cli.name_check import select_nodes
 
     workspace = Workspace(context.obj.resolve())
     chosen = select_nodes(workspace.fleet, names, []) if names else None

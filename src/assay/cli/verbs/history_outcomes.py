@@ -9,8 +9,7 @@ from itertools import islice
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.name_check import require_known
-from assay.cli.workspace import Workspace, tell_left_out
+from assay.cli.workspace import Workspace, require_known, tell_left_out
 from assay.ledger.history.parquet_files import history_folder
 from assay.ledger.history.queries import (
     FlakyCheck,

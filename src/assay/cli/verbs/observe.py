@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from assay.cli.context_line import format_answer
-from assay.cli.name_check import require_known, select_nodes
 from assay.cli.options import WHICH, FleetDir, OutputFormat, Pool, nodes_argument, option
 from assay.cli.output import show_progress
 from assay.cli.verbs.faults import format_unjudged
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, require_known, select_nodes
 from assay.model.errors import AssayError
 from assay.model.facts import fact, shown
 from assay.model.specs.load_parts import LOAD_PARTS, LoadPart, select_possible

@@ -14,10 +14,9 @@ import typer
 
 from assay.act.orders.operations import OperationOrders, WantedOperation, expand_rack, find_operation
 from assay.cli.context_line import print_answer
-from assay.cli.name_check import require_known
 from assay.cli.operator_orders import Reason, Who, Within, identify_operator, parse_within
 from assay.cli.options import FleetDir, OutputFormat, argument, complete_racks, nodes_argument, option
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, require_known
 from assay.decide.state.operation_record import ENDED, OPERATIONS
 from assay.ledger.ledger_reader import read_projection
 from assay.model.errors import AssayError

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.context_line import format_answer
-from assay.cli.name_check import select_nodes
 from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool, option
 from assay.cli.service_log import LogFormat, open_service_log
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, select_nodes
 from assay.model.errors import AssayError, require_extra
 from assay.model.facts import fact, to_json
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading, notify_service_manager

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.context_line import format_answer
-from assay.cli.name_check import require_known
 from assay.cli.options import (
     WHICH,
     FleetDir,
@@ -24,7 +23,7 @@ from assay.cli.options import (
     complete_runs,
     option,
 )
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, require_known
 from assay.model.errors import AssayError
 from assay.model.outcome import VERDICTS
 from assay.model.specs.check_catalog import DEFAULT_PHASES

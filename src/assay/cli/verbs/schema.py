@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.name_check import suggest_names
 from assay.cli.options import argument
 from assay.declare.schemas import build_list_schema
 from assay.model.errors import AssayError
+from assay.model.text.lists import suggest_names
 
 BROKEN = "if the ledger is broken (exit code 1)"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -14,9 +14,8 @@ import typer
 from pydantic import BaseModel
 
 from assay.cli.context_line import format_answer
-from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, argument, complete_nodes, option
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, require_known
 from assay.declare.declared_hosts import HostDeclaration
 from assay.declare.group_variables import VariableLayer, find_deciding_layer
 from assay.declare.problems import SECRET_NAME

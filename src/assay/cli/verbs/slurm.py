@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, argument, complete_nodes
+from assay.cli.workspace import require_known
 from assay.declare.home import require_repository
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, argument, complete_nodes, option
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, require_known
 from assay.declare.home import require_repository
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis, EvidenceDocument

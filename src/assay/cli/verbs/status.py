@@ -15,11 +15,10 @@ from assay.act.loop.projections import read_unknown_jobs
 from assay.act.orders.orders import format_hold_end
 from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
-from assay.cli.name_check import require_known
 from assay.cli.options import WHICH, FleetDir, Nodes, Pools, Racks, States, TableFormat, option
 from assay.cli.output import escape, make_table, open_console
 from assay.cli.verbs.breaker import format_breaker
-from assay.cli.workspace import Workspace, load_fleet_records, pick_node_state
+from assay.cli.workspace import Workspace, load_fleet_records, pick_node_state, require_known
 from assay.decide.state.node_state import NodeState
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError

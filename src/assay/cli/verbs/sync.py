@@ -12,9 +12,8 @@ from pathlib import Path
 import typer
 
 from assay.cli.context_line import print_answer
-from assay.cli.name_check import select_nodes
 from assay.cli.options import FleetDir, Nodes, Pools, TableFormat
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, select_nodes
 from assay.decide.drift.sync_report import SYNC_STATES, NodeSync, PoolSync, SyncDifference, SyncReport
 from assay.model.facts import extend, fact
 from assay.model.text.csv_rows import format_csv

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.context_line import format_answer
-from assay.cli.name_check import require_known, select_nodes
 from assay.cli.options import (
     HOW,
     WHICH,
@@ -28,7 +27,7 @@ from assay.cli.options import (
     option,
 )
 from assay.cli.output import print_step, show_progress
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, require_known, select_nodes
 from assay.model.errors import AssayError
 from assay.model.text.lists import format_count
 

@@ -7,7 +7,7 @@ domain, case and function.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 
@@ -42,6 +42,16 @@ def suggest_nearest(name: str, known: Iterable[str]) -> str:
     """Return `did you mean X?` with the known name nearest to an unknown one, "" if none is near."""
     near = _find_nearest(name, tuple(known))
     return f"did you mean {near}?" if near else ""
+
+
+def suggest_names(name: str, known: Collection[str], otherwise: str = "") -> str:
+    """Return a question with the known names near `name`; if none is near, `otherwise` or the known names."""
+    from difflib import get_close_matches  # only after a mistake
+
+    if near := get_close_matches(name, known, n=8, cutoff=0.5):
+        folded = fold_names(near)
+        return f"did you mean {' or '.join(folded if len(folded) <= 3 else sorted(near[:3]))}?"
+    return otherwise or (f"known: {format_list(sorted(known))}" if known else "")
 
 
 def escape_surrogates(text: str) -> str:

@@ -6,11 +6,11 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from assay.model.errors import AssayError
 from assay.model.outcome import VERDICTS, CheckVerdict
+from assay.model.text.lists import suggest_names
 
 
 @dataclass(frozen=True)
@@ -118,13 +118,9 @@ def _refuse(
     existing = sorted(known)
     for name in names:
         if not any(matches(name, other) for other in existing):
-            near = get_close_matches(name, suggestions or existing, n=3)
-            near = near or [f"'*{name}*'"] * any(matches(f"*{name}*", other) for other in existing)
-            fix = (
-                f"did you mean {' or '.join(near)}?"
-                if near
-                else f"the run has, among others, {', '.join(existing[:3])}"
-            )
+            others = f"the run has, among others, {', '.join(existing[:3])}"
+            is_part = any(matches(f"*{name}*", other) for other in existing)
+            fix = suggest_names(name, list(suggestions or existing), f"did you mean '*{name}*'?" if is_part else others)
             raise AssayError(f"the run judged no {kind} {name}", fix=fix)
 
 

@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from itertools import product
 from pathlib import Path
@@ -27,7 +26,7 @@ from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject
 from assay.model.specs.check_catalog import SUBJECT_KIND_OF_FIXTURE
-from assay.model.text.lists import expand_node_set
+from assay.model.text.lists import expand_node_set, suggest_names
 from assay.validate.pytest_internals import Expression, KeywordMatcher, MarkMatcher
 from assay.validate.runs.subjects import PART_KINDS, NodeSelection, list_node_subjects
 from assay.validate.runs.typed_selection import TypedSelection
@@ -104,8 +103,7 @@ def _parse_names(texts: list[str], known: Iterable[str], kind: str) -> set[str]:
     requested = {name for text in texts for name in _split_names(text) if name}
     existing = set(known) if requested else set()
     for name in sorted(requested - existing):
-        near = get_close_matches(name, existing, n=3)
-        fix = f"did you mean {' or '.join(near)}?" if near else f"`assay status` lists every {kind}"
+        fix = suggest_names(name, existing, f"`assay status` lists every {kind}")
         raise AssayError(f"the inventory has no {kind} {name!r}", fix=fix)
     return requested
 
