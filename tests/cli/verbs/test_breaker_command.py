@@ -15,6 +15,7 @@ from assay.decide.state.node_projection import project_node_states
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+from tests.support.noted_readings import note_readings
 from tests.support.places import ROOT
 
 NODES = ["n0001", "n0002", "n0003", "n0004"]
@@ -53,6 +54,7 @@ def fleet(tmp_path: Path) -> Path:
     ledger = Ledger.open(tmp_path / ".assay" / "ledger.sqlite")
     ledger.append(*(entry for name in NODES for entry in history(name)))
     ledger.close()
+    note_readings(tmp_path)
     return tmp_path
 
 

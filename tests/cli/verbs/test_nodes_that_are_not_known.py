@@ -122,15 +122,31 @@ def test_every_surface_gives_the_same_count(ann):
 def test_a_fleet_without_any_reading_is_not_known_and_no_file_is_made(ann):
     file = ann.root / ".assay/heard.sqlite"
     file.unlink()
-    assert "not known: never read" in ann.types("status")
+    assert "not known yet: never read" in ann.types("status")
     assert not file.exists()
 
 
-def test_who_has_just_come_or_may_be_shut_down_has_an_hour(ann):
+def test_who_was_never_read_is_not_known_from_the_start_and_who_was_shut_down_has_an_hour(ann):
     fleet, now = load_fleet(ann.root), datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
     states = Workspace(ann.root).read_node_states()
-    assert list_unread(states, fleet.policies.values(), {}, now) == {}
-    assert list_unread(states, fleet.policies.values(), {}, now + HOUR) == {"n0003": "", "n0004": ""}
+    assert list_unread(states, fleet.policies.values(), {}, now) == {"n0003": "", "n0004": ""}
+    long_ago = {(state.node, "probe"): (now - 9 * HOUR).timestamp() for state in states}
+    assert list_unread(states, fleet.policies.values(), long_ago, now) == {}, "they have served for half an hour"
+    assert [*list_unread(states, fleet.policies.values(), long_ago, now + HOUR)] == ["n0003", "n0004"]
+
+
+def test_a_node_that_is_not_known_has_a_reason_and_a_next_step(ann):
+    file = ann.root / ".assay/heard.sqlite"
+    for known in ("not known: last read 2 h ago", "not known yet: never read"):
+        note_readings(ann.root, datetime.now(UTC) - 2 * HOUR)
+        if known.endswith("never read"):
+            file.unlink()
+        first, *rest = ann.types("explain", "n0003").splitlines()
+        assert first.strip().endswith(known)
+        assert any(line.startswith("why") for line in rest)
+        step = "engineers: find out why nothing reads the node (assay observe n0003)"
+        assert [line for line in rest if line.startswith("next") and step in line]
+        assert f"→ {step}" in ann.types("status", "--node", "n0003")
 
 
 def test_a_node_whose_agent_and_bmc_are_silent_is_not_known_though_its_probe_answers(ann):

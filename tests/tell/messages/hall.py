@@ -15,6 +15,7 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.customers import NoticeRules
 from assay.observe.evidence_store import EvidenceStore
+from assay.observe.last_seen import CONTACTS_FILE, LastSeen
 from assay.tell.messages.customer_teller import CustomerTeller
 from tests.decide.conftest import Paper
 
@@ -40,6 +41,7 @@ class Hall:
             node = self.fleet.nodes[name]
             self.paper.add(name, pool=node.pool, rack=node.rack, serial=node.serial, profile=node.profile)
         self.paper.later(hours=1)
+        LastSeen(self.home / CONTACTS_FILE).record_polls({(name, "probe"): True for name in SERVING}, self.now())
 
     def now(self) -> datetime:
         """Return the time of the paper: the hall is its own clock."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from assay.act.ingest.silent_nodes import open_last_seen
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
 from assay.declare.loader import load_fleet
@@ -40,12 +41,13 @@ def fleet() -> Fleet:
 
 @pytest.fixture
 def context(fleet: Fleet, tmp_path: Path) -> Iterator[ControllerContext]:
-    """Yield the controller's context with a new ledger, where every node is enrolled an hour ago."""
+    """Yield the controller's context with a new ledger, where every node is enrolled an hour ago, and was just read."""
     ledger, clock = Ledger.open(tmp_path / "ledger.sqlite"), StandingClock()
     context = ControllerContext(fleet, ledger, EvidenceStore(tmp_path / "e"), clock, tmp_path, tmp_path / "reports")
     clock.time = NOW - timedelta(hours=1)
     enroll_nodes(context)
     clock.time = NOW
+    open_last_seen(context).record_polls({(name, "probe"): True for name in fleet.nodes}, NOW)
     yield context
     ledger.close()
 

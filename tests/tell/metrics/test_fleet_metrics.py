@@ -18,6 +18,7 @@ from assay.model.entries.node_entries import DecisionEntry, HoldEntry, Transitio
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.specs.node_settings import PoolCapacity
 from assay.model.specs.serving import AccessRules
+from assay.observe.last_seen import CONTACTS_FILE
 from assay.tell.metrics.families import FAMILIES_BY_NAME
 from assay.tell.metrics.fleet_metrics import MAX_LISTED_NODES, FleetMetrics, format_metrics
 from tests.tell.metrics.conftest import NOW, read
@@ -60,6 +61,7 @@ def test_what_is_in_service_is_counted_as_healthy_and_reserved_and_what_is_out_b
     context.ledger.append(
         decided.make_entry("d1", NOW.isoformat(), "n0003"), moved, broken.make_entry("f1", NOW.isoformat(), "n0004")
     )
+    (context.home / CONTACTS_FILE).unlink()
     heard = {(name, "probe"): True for name in context.fleet.nodes if name != "n0005"}
     open_last_seen(context).record_polls(heard, NOW)
     acme = {"visitors": {"acme": {"role": "customer", "pools": ["h100-a"], "token": {"env": "ACME"}}}}
@@ -132,6 +134,7 @@ def test_a_process_that_starts_anew_gives_the_same_text(context: ControllerConte
 def test_a_source_is_silent_where_its_state_asks_for_checks_and_it_had_time_to_answer(
     context: ControllerContext,
 ) -> None:
+    (context.home / CONTACTS_FILE).unlink()
     context.clock.sleep(8 * 3600)
     now = context.clock.now().isoformat()
     context.ledger.append(TransitionEntry("production", "rma", "d1").make_entry("t1", now, "n0003"))

@@ -14,6 +14,8 @@ from assay.model.text.lists import sort_naturally
 from assay.model.timestamps import format_time
 from assay.tell.views.fleet import FleetFilter, build_fleet_view, list_cells
 from assay.tell.views.fleet_news import build_fleet_news
+from assay.tell.views.incident_story import NodeStory
+from assay.tell.views.next_step import NextStep
 from assay.tell.views.node_status import STANDING_LETTERS, STANDING_WORDS, STANDINGS, find_standing
 from tests.decide.conftest import Paper, catalog, policy, profiles  # noqa: F401 — the policy and the catalogue are real
 from tests.support.places import ROOT
@@ -105,7 +107,8 @@ def test_news_tell_what_moved_and_waits(paper: Paper, catalog, tmp_path) -> None
     paper.say("move", "n7", to="triage", who="ann", reason="a look at its cables")
     paper.step()
     states = list(paper.stories().values())
-    news = build_fleet_news(fleet, catalog, states, list_cells(fleet, states), [], RolloutHistory(), since)
+    stories = {"n3": NodeStory(next=NextStep("ann", "release the node", "RCA", ""))}
+    news = build_fleet_news(catalog, states, list_cells(fleet, states), [], RolloutHistory(), stories, since)
     (group,) = news.incidents
     assert (group.title, group.holders, group.is_over) == (
         f"{catalog.describe('gpu.xid.79')} (gpu.xid.79)",

@@ -13,6 +13,7 @@ from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile
 from assay.cli.options import FleetDir, OutputFormat, argument, complete_nodes, option
 from assay.cli.workspace import Workspace, pick_node_state
+from assay.decide.drift.sync_report import UNKNOWN_PREFIX
 from assay.decide.state.service_absences import list_fleet_absences
 from assay.model.errors import AssayError
 from assay.model.facts import from_json
@@ -40,7 +41,7 @@ def list_explanation_lines(
     answer: ExplainAnswer, notes: Iterable[str], now: datetime, *, is_full: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Yield what a person asks first, each with its label: what broke, since when, why, what was done, who acts."""
-    because = "" if answer.incidents else f": {answer.because}"
+    because = "" if answer.incidents or answer.unread_since is not None else f": {answer.because}"
     reading = describe_reading(answer.read_at, answer.unread_since, now)
     since = f"since {format_minute(answer.since)} ({format_ago(answer.since, now)})"
     yield answer.node, f"{answer.state} {since}; {reading}{because}"
@@ -53,6 +54,9 @@ def list_explanation_lines(
             yield from _label("done", steps[-DONE_SHOWN:], DONE_SHOWN)
     if (more := len(answer.incidents) - INCIDENTS_SHOWN) > 0:
         yield "", f"and {more} more incidents: --format json"
+    if answer.unread_since is not None and answer.sync:
+        unknown = (item.seen.removeprefix(UNKNOWN_PREFIX) for item in answer.sync.items if not item.is_known)
+        yield from _label("why", [*unknown][:1])
     yield from _list_next_lines(answer)
     if is_full and answer.cost:
         yield "cost", answer.cost

@@ -84,15 +84,6 @@ class StatusAnswer:
     """How far automation may go; null without an inventory and one policy."""
 
 
-def needs_a_look(state: NodeState, in_service: Collection[str] | None, unwell: Collection[str] = ()) -> bool:
-    """Whether a node is out of service, waits to leave it, or is held, or `unwell`. Without states in service: always.
-
-    `unwell`: the nodes that are not known, and those with an incident.
-    """
-    is_well = in_service is not None and state.state in in_service and state.node not in unwell
-    return not is_well or bool(state.pending or state.hold)
-
-
 def list_counts(
     states: Iterable[NodeState], unread: Mapping[str, str], now: datetime
 ) -> Iterator[tuple[str, str, str]]:
@@ -276,14 +267,13 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
     recorded, returned, rollouts = load_fleet_records(workspace)
     shown = wanted.select(workspace, recorded)
     if form != "text":
-        unknown, unread = read_unknown_jobs(workspace.data_dir), _find_unread(workspace, recorded)
-        stories, read_at = _read_stories(workspace, shown), read_reading_times(workspace.data_dir, shown)
+        stories, unknown = _read_stories(workspace, shown), read_unknown_jobs(workspace.data_dir)
+        read_at = read_reading_times(workspace.data_dir, shown)
         nodes = [
             make_node_status(
                 state,
                 returned.get(state.node, ()),
                 unknown.get(state.node),
-                unread.get(state.node),
                 stories.get(state.node, NO_STORY),
                 read_at.get(state.node, ""),
             )
@@ -357,13 +347,12 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
 
     console, now = open_console(PIPE_WIDTH), workspace.clock.now()
     in_service = _list_service_states(workspace) if is_summary or console.is_terminal else None
-    unread = _find_unread(workspace, fleet.shown)
     listed, stories = fleet.shown, _read_stories(workspace, fleet.shown)
+    unread = {node: story.unread_since for node, story in stories.items() if story.unread_since is not None}
     if is_summary:
         counts = list_counts(fleet.shown, unread, now)
         console.print(make_table(("pool", "nodes", "in which states"), counts, console.width))
-        unwell = {*unread, *(name for name, story in stories.items() if story.incidents)}
-        listed = [state for state in fleet.shown if needs_a_look(state, in_service, unwell)]
+        listed = [state for state in listed if in_service is None or state.node in stories]
     for line in format_fleet_trust(trust) if (trust := _read_trust(workspace, fleet.recorded)) else ():
         console.print(line, style="dim" if line.startswith("trust") else "yellow", markup=False)
     printed = listed[:LISTED] if is_summary else listed
@@ -391,15 +380,6 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
     names = {state.node for state in fleet.shown}
     for line in describe_unknown_jobs(read_unknown_jobs(workspace.data_dir), names, now):
         console.print(line, style="yellow", markup=False)
-
-
-def _find_unread(workspace: Workspace, states: Collection[NodeState]) -> Mapping[str, str]:
-    """Return the nodes in service that are not known; none where no inventory and policy can be read."""
-    if _list_service_states(workspace) is None:
-        return {}
-    from assay.act.ingest.silent_nodes import read_unread_nodes
-
-    return read_unread_nodes(workspace.fleet, workspace.data_dir, states, workspace.clock.now())
 
 
 def _read_stories(workspace: Workspace, states: list[NodeState]) -> Mapping[str, NodeStory]:

@@ -101,9 +101,9 @@ def list_unread(
 ) -> dict[str, str]:
     """Return the nodes in service that are not known, and since when: "" for one that was never read.
 
-    Their probe was not read for longer than it may be silent, or both their agent and their BMC are. How such a node
-    is, nobody knows, whoever is to blame for it: the node, the network, or a controller that stands still. `answered`:
-    the last answers (Unix seconds) by node and source.
+    Their probe never answered, or not for longer than it may be silent, or both their agent and their BMC are. How such
+    a node is, nobody knows, whoever is to blame for it: the node, the network, or a controller that stands still.
+    `answered`: the last answers (Unix seconds) by node and source.
     """
     unread = {}
     earliest = {
@@ -116,6 +116,7 @@ def list_unread(
             continue
         last = {source: answered.get((state.node, source), 0.0) for source in SOURCE_LABELS}
         silent = {source for source, at in earliest[state.state].items() if is_silent(last[source], state.since, at)}
+        silent |= set() if last["probe"] else {"probe"}
         if "probe" in silent or (last["agent"] and last["bmc"] and {"agent", "bmc"} <= silent):
             at = last["probe"] if "probe" in silent else max(last["agent"], last["bmc"])
             unread[state.node] = format_time(datetime.fromtimestamp(at, now.tzinfo)) if at else ""

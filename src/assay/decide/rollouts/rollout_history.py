@@ -22,6 +22,7 @@ from assay.model.entries.rollouts import (
 from assay.model.facts import fact, frozen, internal
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.text.lists import fold_names, format_list
 
 RolloutStatus = Literal["running", "paused", "finished", "aborted", "superseded"]
 RULE_NAMES = {
@@ -120,6 +121,13 @@ class Rollout:
     def unproven(self) -> frozenset[str]:
         """The nodes of which nothing proves yet that they have the change."""
         return frozenset(name for name, member in self.members.items() if not member.proof)
+
+    @property
+    def next_wave(self) -> str:
+        """When its next wave goes, as far as the ledger tells."""
+        out = fold_names(name for name in self.unproven if self.members[name].is_ordered_out)
+        waits = f"waits for the proof of {format_list(out, 4)}" if out else "is due"
+        return f"it is paused: {self.pause.reason}" if self.pause else f"its next wave {waits}"
 
 
 @dataclass

@@ -35,7 +35,7 @@ from assay.tell.views.fleet import (
 )
 from assay.tell.views.fleet_news import build_fleet_news
 from assay.tell.views.idle_coverage import AGES, NEVER
-from assay.tell.views.incident_story import read_stories
+from assay.tell.views.incident_story import read_steps
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
 from assay.tell.views.node_status import describe_unread
 from assay.tell.views.pool_delivery import list_pool_deliveries
@@ -80,7 +80,8 @@ def render_fleet_page(records: LiveRecords, request: PageRequest) -> str:
     since = format_time(request.now - NEWS_WINDOW)
     shown = list(wanted.select(cells)) if wanted != FleetFilter() else cells
     catalog = records.fleet.sound_fault_catalog
-    news = build_fleet_news(fleet, catalog, states, shown, records.read_tickets(), records.read_rollouts(), since)
+    stories = read_steps(records, states)
+    news = build_fleet_news(catalog, states, shown, records.read_tickets(), records.read_rollouts(), stories, since)
     trust = build_fleet_trust(records, states)
     lines = list(format_fleet_trust(trust)) if trust else []
     return render_frame(
@@ -116,7 +117,7 @@ def render_rack_page(records: LiveRecords, request: PageRequest) -> str | None:
 
 def read_next_steps(records: LiveRecords, names: Collection[str]) -> dict[str, str]:
     """Return who must act next on each of these nodes, and how; nothing of one that waits for nobody."""
-    stories = read_stories(records, [state for state in records.read_node_states() if state.node in names])
+    stories = read_steps(records, [state for state in records.read_node_states() if state.node in names])
     return {node: story.next.line for node, story in stories.items() if story.next.who}
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.decide.faults.incidents import list_incidents
 from assay.decide.moves.held_answers import OpenBreaker, list_open_breakers
 from assay.decide.rollouts.rollout_history import Rollout, RolloutHistory
 from assay.decide.state.node_state import NodeState
 from assay.model.facts import frozen
-from assay.model.fleet import Fleet
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.fault_relations import UNRELATED
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fleet import NodeOnMap
 from assay.tell.views.incident_groups import IncidentGroup, IncidentMember, group_incidents
-from assay.tell.views.next_step import NextStep, find_next_step, list_open_tickets
+from assay.tell.views.incident_story import NodeStory
+from assay.tell.views.next_step import NextStep
 
 
 @frozen
@@ -44,12 +44,12 @@ class FleetNews:
 
 
 def build_fleet_news(
-    fleet: Fleet,
     catalog: FaultCatalog | None,
     states: Sequence[NodeState],
     cells: Sequence[NodeOnMap],
     tickets: Sequence[TicketRecord],
     rollouts: RolloutHistory,
+    stories: Mapping[str, NodeStory],
     since: str,
 ) -> FleetNews:
     """Return the news of the nodes `cells`; `states` may be of more nodes. Tickets about no node are of everybody."""
@@ -62,7 +62,7 @@ def build_fleet_news(
         since=since,
         incidents=tuple(incidents),
         moves=tuple(_list_moves((state for state in ours if state.node not in with_incidents), since)),
-        waiting=tuple(_list_waiting(fleet, ours, cells, tickets)),
+        waiting=tuple(_list_waiting(stories, cells)),
         tickets=tuple(record for record in tickets if not record.closed_at and record.ticket.node in seen_or_none),
         breakers=tuple(list_open_breakers(ours)),
         rollout=rollouts.find_active(),
@@ -92,16 +92,12 @@ def _list_moves(states: Iterable[NodeState], since: str) -> Iterator[tuple[str, 
             yield state.node, f"{way}: {state.reason}"
 
 
-def _list_waiting(
-    fleet: Fleet, states: Iterable[NodeState], cells: Iterable[NodeOnMap], tickets: Iterable[TicketRecord]
-) -> Iterator[WaitingNodes]:
+def _list_waiting(stories: Mapping[str, NodeStory], cells: Iterable[NodeOnMap]) -> Iterator[WaitingNodes]:
     """Yield the nodes by who must act next, with the task of all, or else that of each; the unobserved come last."""
-    opened_tickets, trust = list_open_tickets(tickets), fleet.trust
     by_who: dict[str, list[tuple[str, NextStep]]] = defaultdict(list)
-    for state in states:
-        step = find_next_step(state, fleet.policy_of_state.get(state.state), opened_tickets.get(state.node, {}), trust)
-        if step.who:
-            by_who[step.who].append((state.node, step))
+    for cell in cells:
+        if cell.name in stories and (step := stories[cell.name].next).who:
+            by_who[step.who].append((cell.name, step))
     for who, steps in by_who.items():
         shared = steps[0][1].task if len({step.task for _, step in steps}) == 1 else ""
         yield WaitingNodes(who, shared, tuple((node, step.detail if shared else step.task) for node, step in steps))

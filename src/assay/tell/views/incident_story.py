@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assay.decide.faults.incidents import (
@@ -69,8 +70,8 @@ class IncidentStory:
 
 
 def tell_incidents(
-    catalog: FaultCatalog | None,
     state: NodeState,
+    catalog: FaultCatalog | None,
     serving: Collection[str],
     names: PartNames,
     latest: Iterable[RecordedOutcome] = (),
@@ -148,32 +149,50 @@ class NodeStory:
     """Its open incidents, the worst first."""
     next: NextStep = NOTHING_NEXT
     """Who must act next on the node, and how."""
+    unread_since: str | None = None
+    """When it was last read, if it serves and is not known, "" for never; else null."""
 
 
 NO_STORY = NodeStory()
 
 
+def read_steps(source: RecordSource, states: Iterable[NodeState]) -> dict[str, NodeStory]:
+    """Return the story of each node that has one, without its incidents. While all are well, only contacts are read."""
+    from assay.act.ingest.silent_nodes import read_unread_nodes
+
+    policies, serving, known = source.fleet.policy_of_state, source.fleet.states_in_service, list(states)
+    unread = read_unread_nodes(source.fleet, source.data_dir, known, source.clock.now())
+    doubted = {each.node for each in known if each.pending or each.hold or each.open_faults} | unread.keys()
+    if not (unwell := [each for each in known if each.state not in serving or each.node in doubted]):
+        return {}
+    from assay.act.tickets.ticket_diff import TICKETS
+    from assay.decide.rollouts.rollout_history import ROLLOUTS
+    from assay.ledger.ledger_reader import read_projection
+
+    ledger, trust, stories = source.ledger_for_reading, source.fleet.trust, dict[str, NodeStory]()
+    opened_tickets = list_open_tickets(read_projection(ledger, TICKETS).values())
+    rollout = read_projection(ledger, ROLLOUTS).find_active()
+    for state in unwell:
+        policy, tickets = policies.get(state.state), opened_tickets.get(state.node, {})
+        step = find_next_step(state, policy, tickets, trust, rollout, is_unread=state.node in unread)
+        stories[state.node] = NodeStory((), step, unread.get(state.node))
+    return stories
+
+
 def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str, NodeStory]:
-    """Return the story of each node that has one. Nothing is read while all nodes are well."""
-    policies, serving = source.fleet.policy_of_state, source.fleet.states_in_service
-    shown_states = [
-        state for state in states if state.state not in serving or state.pending or state.hold or state.open_faults
-    ]
-    if not shown_states:
+    """Return the story of each node that has one."""
+    by_name = {state.node: state for state in states}
+    if not (stories := read_steps(source, by_name.values())):
         return {}
     from assay.act.tickets.part_names import PartNames
-    from assay.act.tickets.ticket_diff import TICKETS
-    from assay.ledger.ledger_reader import read_projection
     from assay.observe.evidence_store import EvidenceStore
 
     names = PartNames(source.fleet, EvidenceStore(source.data_dir / "evidence"))
-    opened_tickets = list_open_tickets(read_projection(source.ledger_for_reading, TICKETS).values())
-    stories, trust = dict[str, NodeStory](), source.fleet.trust
-    failing = [each.node for each in shown_states if each.state not in serving and find_causing_checks(each)]
+    known = source.fleet.sound_fault_catalog, source.fleet.states_in_service, names
+    failing = [node for node in stories if find_causing_checks(by_name[node])]
     latest = source.ledger_for_reading.latest(nodes=failing) if failing else ()
-    for state in shown_states:
-        step = find_next_step(state, policies.get(state.state), opened_tickets.get(state.node, {}), trust)
-        own = [recorded for recorded in latest if recorded.outcome.node == state.node]
-        incidents = tell_incidents(source.fleet.sound_fault_catalog, state, serving, names, own)
-        stories[state.node] = NodeStory(incidents, step)
-    return stories
+    own = {node: [recorded for recorded in latest if recorded.outcome.node == node] for node in failing}
+    return {
+        node: replace(story, incidents=tell_incidents(by_name[node], *known, own.get(node, ())))
+        for node, story in stories.items()
+    }

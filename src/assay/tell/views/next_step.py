@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from assay.decide.moves.held_answers import BREAKER_CAUSE
 from assay.decide.moves.manual_moves import SCHEDULER_SILENT
@@ -17,6 +17,9 @@ from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.specs.policy_sections import LifecycleState
 from assay.model.specs.trust_rules import Trust
 from assay.model.ticket import Ticket, TicketRecord
+
+if TYPE_CHECKING:
+    from assay.decide.rollouts.rollout_history import Rollout
 
 Blocker = Literal["breaker", "limits", "profile", "rack", "scheduler", "jobs", "turn"]
 WAITS: Mapping[Blocker, tuple[str, str]] = {
@@ -33,9 +36,10 @@ ACTORS = {
     "breaker": "whoever answers for the pool",
     "foreign": "whoever closed the node",
     "rollout": "whoever answers for the change",
+    "shared/commit": "whoever answers for the change",
     "trust": "a person who may say yes or no",
 }
-"""Who acts, by the kind of a ticket; technicians on all others."""
+"""Who acts, by how the key of a ticket begins; technicians on all others."""
 
 
 class WaitingDecision(NamedTuple):
@@ -100,12 +104,24 @@ def is_left_to_people(state: NodeState, declared: LifecycleState) -> bool:
     return bool(state.note or (declared.certified_to and not declared.until_idle))
 
 
+def find_actor(key: str) -> str:
+    """Return who acts on the ticket of a key, "" for technicians."""
+    return next((who for kind, who in ACTORS.items() if key.startswith(f"{kind}/")), "")
+
+
 def find_next_step(
-    state: NodeState, policy: LifecyclePolicy | None, tickets: Mapping[str, Ticket], trust: Trust | None = None
+    state: NodeState,
+    policy: LifecyclePolicy | None,
+    tickets: Mapping[str, Ticket],
+    trust: Trust | None = None,
+    rollout: Rollout | None = None,
+    *,
+    is_unread: bool = False,
 ) -> NextStep:
     """Return who must act next on a node. `tickets` are its open tickets by id, the most severe first.
 
-    With `trust`, what waits for a person's yes, or is only watched, is a step too.
+    With `trust`, what waits for a person's yes, or is only watched, is a step too. `rollout`: the active one, which
+    brings what drifts. `is_unread`: the node serves and is not known.
     """
     if state.hold:
         return NextStep(state.hold.who, "release the node", state.hold.reason, "")
@@ -115,11 +131,11 @@ def find_next_step(
     ticket, serves = next(iter(tickets), ""), declared is not None and declared.in_service
     if others := next((cause.text for cause in state.noted_causes if state.note and cause.kind == FOREIGN_CAUSE), ""):
         return NextStep("whoever closed the node", "open it when the work is done", others, ticket)
-    meanwhile = next((each.title for each in tickets.values() if each.key.partition("/")[0] not in ACTORS), "")
+    meanwhile = next((each.title for each in tickets.values() if not find_actor(each.key)), "")
     work = f"technicians meanwhile: {meanwhile}" if meanwhile else ""
     if waiting := find_waiting_decision(state, serves=serves):
         who, task = WAITS[waiting.blocker]
-        task = next((each.title for each in tickets.values() if ACTORS.get(each.key.partition("/")[0]) == who), task)
+        task = next((each.title for each in tickets.values() if find_actor(each.key) == who), task)
         return NextStep(who, task, "; ".join(filter(None, [waiting.detail, work])), ticket)
     if policy and trust and (waits := list_trust_waits(policy, trust, state)):
         is_watched, asks = waits[0].kind == "would", ", ".join(waits[0].actions) or waits[0].text
@@ -128,9 +144,10 @@ def find_next_step(
         return NextStep("assay", f"takes the node to {declared.certified_to} at its next round", "", "")
     if ticket:
         typed = dict.fromkeys(command for each in tickets.values() for command in each.commands)
-        return NextStep("technicians", tickets[ticket].order, ", then ".join(sorted(typed, key=_is_last)), ticket)
-    if serves:
-        return NextStep("assay", "decides at its next round", state.note, "") if state.open_faults else NOTHING_NEXT
+        who = find_actor(tickets[ticket].key) or "technicians"
+        return NextStep(who, tickets[ticket].order, ", then ".join(sorted(typed, key=_is_last)), ticket)
+    if policy and serves:
+        return _find_step_in_service(state, policy, rollout, is_unread=is_unread)
     return _find_step_out_of_service(state, declared)
 
 
@@ -144,6 +161,18 @@ def _find_step_out_of_service(state: NodeState, declared: LifecycleState | None)
     if under_way := [effect.action for effect in state.unsettled_effects]:
         task = f"{', '.join(under_way)} under way"
     return NextStep("assay", task, "", "")
+
+
+def _find_step_in_service(
+    state: NodeState, policy: LifecyclePolicy, rollout: Rollout | None, *, is_unread: bool
+) -> NextStep:
+    """Return who acts on a node that serves, and on which no decision, ticket or person waits."""
+    classes = {fault.fault_class for fault in state.open_faults}
+    if rollout and classes and classes <= {*policy.breaker.drift} and state.node in rollout.unproven:
+        return NextStep(f"rollout {rollout.id[:8]}", "brings the change in its wave", rollout.next_wave, "")
+    if is_unread and not classes:
+        return NextStep("engineers", "find out why nothing reads the node", f"assay observe {state.node}", "")
+    return NextStep("assay", "decides at its next round", state.note, "") if classes else NOTHING_NEXT
 
 
 def _is_last(command: str) -> bool:

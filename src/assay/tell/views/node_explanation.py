@@ -29,7 +29,7 @@ from assay.tell.views.expected_return import read_returns
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
 from assay.tell.views.node_status import NodeStatus, make_node_status
 from assay.tell.views.node_sync import RolloutOfNode, find_node_rollout, find_node_sync, format_node_rollout
-from assay.tell.views.records import RecordSource, find_unread
+from assay.tell.views.records import RecordSource
 from assay.tell.views.sources import JUDGING_HASHES
 from assay.tell.views.trust_view import NodeTrust, find_node_trust
 
@@ -148,9 +148,8 @@ def describe_node_status(source: RecordSource, state: NodeState, story: NodeStor
     """Return a node's status, with the parts in it that were returned before, and since when its jobs are unknown."""
     assets = source.ledger_for_reading.entries(state.node, ASSET_ENTRY_KINDS)
     returned = [describe_returned_part(part) for part in find_returned_parts(assets)]
-    unknown, unread = read_unknown_jobs(source.data_dir), find_unread(source, [state])
     read_at = read_reading_times(source.data_dir, [state]).get(state.node, "")
-    return make_node_status(state, returned, unknown.get(state.node), unread.get(state.node), story, read_at)
+    return make_node_status(state, returned, read_unknown_jobs(source.data_dir).get(state.node), story, read_at)
 
 
 def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:

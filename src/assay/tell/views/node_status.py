@@ -68,7 +68,6 @@ def make_node_status(
     state: NodeState,
     returned: Sequence[str] = (),
     unknown_jobs: UnknownJobs | None = None,
-    unread_since: str | None = None,
     story: NodeStory = NO_STORY,
     read_at: str = "",
 ) -> NodeStatus:
@@ -83,7 +82,7 @@ def make_node_status(
         jobs_unknown=unknown_jobs,
         burn_in=make_burn_in_status(state),
         because=state.note or state.reason,
-        unread_since=unread_since,
+        unread_since=story.unread_since,
         read_at=read_at,
         incident=story.incidents[0].happened if story.incidents else "",
         next=story.next,
@@ -106,7 +105,7 @@ def describe_reading(read_at: str, unread_since: str | None, now: datetime) -> s
     last = unread_since or read_at
     if unread_since is None:
         return f"read {format_ago(last, now)}" if last else "not read yet"
-    return f"not known: {f'last read {format_ago(last, now)}' if last else 'never read'}"
+    return f"not known: last read {format_ago(last, now)}" if last else "not known yet: never read"
 
 
 class ServiceCount(NamedTuple):

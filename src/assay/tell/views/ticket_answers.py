@@ -12,7 +12,7 @@ from assay.model.ticket import TicketRecord
 from assay.model.timestamps import format_minute, format_time
 from assay.tell.views.expected_return import SERVES, read_returns
 from assay.tell.views.incident_story import NO_STORY, IncidentStory, NodeStory, read_stories
-from assay.tell.views.next_step import ACTORS, list_named_nodes
+from assay.tell.views.next_step import find_actor, list_named_nodes
 
 if TYPE_CHECKING:
     from assay.tell.views.records import RecordSource
@@ -55,7 +55,7 @@ def _list_answers(record: TicketRecord, stories: Mapping[str, NodeStory], back: 
     where = f"on {page}, or by " if page else "on the ticket's page, or by "
     certifies = f", which certifies {ticket.node}" if ticket.asks_for_certificate else ""
     done = f"then “Done, check it” {where}assay tickets done {ticket.id[:8]} --reason '…'{certifies}"
-    yield f"Who acts: {ACTORS.get(kind, f'technicians, by the steps below; {done}')}"
+    yield f"Who acts: {find_actor(ticket.key) or f'technicians, by the steps below; {done}'}"
     yield f"Back: {back}"
 
 
