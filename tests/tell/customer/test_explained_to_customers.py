@@ -115,6 +115,14 @@ def story(paper) -> Story:
     return Story(paper)
 
 
+def test_a_gpu_is_named_also_where_only_a_check_of_the_node_tells_of_it(story: Story) -> None:
+    story.serve()
+    story.fill()
+    story.fault("gpu.missing", severity="catastrophic", detail="GPU_SXM_5 (gpu4) is Critical")
+    story.decide()
+    assert "(GPU 4)" in explain_to_customer(story.situation()).happened
+
+
 SITUATIONS: dict[str, Callable[[Story], Any]] = {}
 
 

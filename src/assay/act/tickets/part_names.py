@@ -23,8 +23,7 @@ from assay.observe.evidence_store import EvidenceStore
 
 def name_parts(_: NodeState, incident: Incident) -> str:
     """Return our names of the parts that show what an incident's work is about; "" for the whole node."""
-    alike = [each for each in incident.open_symptoms if each.fault_class == incident.work.fault_class]
-    return format_list(fold_names({each.named_part for each in (incident.work, *alike)} - {""}))
+    return format_list(fold_names(incident.work_parts))
 
 
 class PartNames:

@@ -129,6 +129,12 @@ class Incident:
         return self.lead if self.cause.ended_at else self.cause
 
     @property
+    def work_parts(self) -> list[str]:
+        """Our names of the parts that show what people work on; none for the whole node."""
+        alike = [each for each in self.open_symptoms if each.fault_class == self.work.fault_class]
+        return sorted({each.named_part for each in (self.work, *alike)} - {""})
+
+    @property
     def first_seen(self) -> str:
         """When it was first seen: ISO 8601 UTC."""
         return min(symptom.first_seen for symptom in self.symptoms)

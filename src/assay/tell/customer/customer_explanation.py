@@ -274,7 +274,7 @@ def _name_incidents(situation: CustomerSituation, incidents: Sequence[Incident])
     first = happened.partition(" ")[0]
     if first[1:].islower() or len(first) == 1:
         happened = f"{happened[:1].lower()}{happened[1:]}"
-    parts = [name for symptom in (each.work for each in alike) if (name := name_part(symptom.part))]
+    parts = [name for each in alike for part in each.work_parts if (name := name_part(part))]
     where = f" ({format_list(dict.fromkeys(parts), MAX_TOLD)})" if parts else ""
     more = f", and {len(rest)} more {'fault' if len(rest) == 1 else 'faults'}" if rest else ""
     seen_at, absence = min(parse_time(each.first_seen) for each in alike), situation.absence
