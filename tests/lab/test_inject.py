@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from assay.cli.app import app
 from assay.declare.loader import load_fleet
 from assay.lab.fabric.ibnetdiscover import discover_lab_fabric
 from assay.lab.faults.injection import FAULTS, inject_fault
@@ -53,6 +55,15 @@ def test_a_fault_of_a_cable_changes_the_discovery_and_no_node(world: LabWorld, f
     assert [world.load("n0003"), world.load("n0004")] == nodes
 
 
+def test_what_a_fault_takes_is_listed() -> None:
+    assert FAULTS["gpu.xid"].usage == "gpu, xid=79, times=1"
+    assert "kind=permanent|flip|burst|nan|heat" in FAULTS["gpu.computes-wrong"].usage
+    assert all("\n" not in fault.usage for fault in FAULTS.values())
+    told = CliRunner().invoke(app, ["lab", "inject", "list"]).stdout.splitlines()
+    assert len(told) == len(FAULTS)
+    assert any(line.startswith("gpu.xid ") and line.endswith("Takes gpu, xid=79, times=1.") for line in told)
+
+
 def test_a_node_answers_again_after_a_silence(world: LabWorld) -> None:
     inject_fault(world, "bmc.silent", "n0005", {})
     inject_fault(world, "answers", "n0005", {})
@@ -65,6 +76,10 @@ def test_a_node_answers_again_after_a_silence(world: LabWorld) -> None:
         ("gpu.missin", "n0003", {"gpu": 0}, "gpu.missing"),
         ("gpu.missing", "n9999", {"gpu": 0}, "no node 'n9999'"),
         ("gpu.missing", "n0003", {"slot": 0}, "takes no slot"),
+        ("gpu.missing", "", {"gpu": 0}, "no node is given: --node NODE"),
+        ("gpu.xid", "n0003", {"gpu": 0, "xid": "abc"}, "xid must be a valid integer, not 'abc'"),
+        ("psu.degraded", "n0003", {"psu": 0, "volts": "low"}, "volts must be a valid number, not 'low'"),
+        ("gpu.computes-wrong", "n0003", {"gpu": 0, "kind": "odd"}, "kind must be 'permanent', .* not 'odd'"),
         ("gpu.missing", "n0003", {}, "gpu.missing needs gpu"),
         ("psu.failed", "n0003", {"psu": "psu1"}, "makes no sense with psu=psu1"),
         ("gpu.throttled", "n0003", {"gpu": 0, "reason": "heat"}, "'heat' is not known to NVML"),

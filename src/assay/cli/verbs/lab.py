@@ -132,7 +132,7 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 @lab_app.command()
 def inject(
     fault: Annotated[
-        str, argument("FAULT", "The fault, such as gpu.xid, gpu.thermal or bmc.silent. `list` prints all of them.")
+        str, argument("FAULT", "The fault, such as gpu.xid or bmc.silent. `list` prints all, with their arguments.")
     ],
     node: Annotated[str, option("--node NODE", "The node to plant it on.", complete=complete_nodes)] = "",
     with_: Annotated[
@@ -145,10 +145,9 @@ def inject(
 
     if fault == "list":
         for name, known in FAULTS.items():
-            _print_line(f"{name:26} {known.meaning}")
+            _print_line(f"{name:26} {' '.join(known.meaning.split())} Takes {known.usage}.")
         return
-    arguments = dict(_parse_argument(text) for text in with_ or [])
-    inject_fault(_find_world(fleet), fault, node, arguments)
+    inject_fault(_find_world(fleet), fault, node, dict(map(_parse_argument, with_ or [])))
     _print_line(f"planted {fault} on {node}")
 
 

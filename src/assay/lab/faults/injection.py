@@ -10,19 +10,20 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from difflib import get_close_matches
 from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from assay.lab.faults.node_faults import NODE_FAULTS, find_adapter, require_among
 from assay.lab.faults.replaced_parts import WORLD_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line, with_sel_event
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
+from assay.model.text.lists import fold_names, format_list, suggest_names
 
 ADAPTERS = ("hcas", "nics")
 
@@ -30,12 +31,24 @@ ADAPTERS = ("hcas", "nics")
 class LabFault(NamedTuple):
     """A fault that the lab can plant: what it is, its arguments with their usual values, and what plants it.
 
-    An argument whose usual value is `Parameter.empty` must be given.
+    An argument whose usual value is `Parameter.empty` must be given. `kinds`: the types of arguments, as far as known.
     """
 
     meaning: str
     arguments: Mapping[str, Any]
     plant: Callable[..., None]
+    kinds: Mapping[str, Any]
+
+    @property
+    def usage(self) -> str:
+        """Its arguments in one line, with their usual values or all that they may be."""
+        listed = []
+        for name, usual in self.arguments.items():
+            kind = self.kinds.get(name)
+            choices = get_args(kind) if get_origin(kind) is Literal else () if usual is Parameter.empty else (usual,)
+            values = "|".join(map(str, choices)).strip()
+            listed.append(f"{name}={values}" if values else name)
+        return ", ".join(listed) or "nothing"
 
 
 def change_values(row: Mapping[str, Any], state: VirtualNodeState, now: datetime, **arguments: Any) -> None:
@@ -93,11 +106,12 @@ def _read_faults() -> dict[str, LabFault]:
     faults = {}
     for name, row in rows.items():
         usual = {key: Parameter.empty if value is None else value for key, value in row.get("with", {}).items()}
-        faults[name] = LabFault(row["is"], usual, partial(change_values, row))
+        kinds = {key: type(value) for key, value in usual.items() if isinstance(value, int | float)}
+        faults[name] = LabFault(row["is"], usual, partial(change_values, row), kinds)
     for name, plant in {**NODE_FAULTS, **WORLD_FAULTS}.items():
         parameters = [*signature(plant).parameters.values()][2:]
         usual = {parameter.name: parameter.default for parameter in parameters}
-        faults[name] = LabFault(plant.__doc__ or "", usual, plant)
+        faults[name] = LabFault(plant.__doc__ or "", usual, plant, get_type_hints(plant))
     return dict(sorted(faults.items()))
 
 
@@ -107,16 +121,16 @@ FAULTS: Mapping[str, LabFault] = _read_faults()
 def inject_fault(world: LabWorld, fault: str, node: str, arguments: Mapping[str, Any]) -> None:
     """Plant `fault` on `node`. Raises AssayError for an unknown fault, node or argument."""
     if fault not in FAULTS:
-        near = get_close_matches(fault, FAULTS, n=3) or list(FAULTS)
-        raise AssayError(f"no fault {fault!r}", fix=f"use one of {', '.join(near)}")
+        raise AssayError(f"no fault {fault!r}", fix=suggest_names(fault, FAULTS.keys(), "`assay lab inject list`"))
     if node not in world.nodes():
-        raise AssayError(f"no node {node!r} in the lab", fix="`assay lab status` lists the nodes")
-    _, known, plant = FAULTS[fault]
+        text = f"no node {node!r} in the lab" if node else "no node is given: --node NODE"
+        raise AssayError(text, fix=f"one of {format_list(fold_names(world.nodes()))}")
+    known, plant = FAULTS[fault].arguments, FAULTS[fault].plant
     if unknown := arguments.keys() - known.keys():
-        fix = f"it takes: {', '.join(known) or 'nothing'}"
-        raise AssayError(f"{fault} takes no {', '.join(sorted(unknown))}", fix=fix)
+        raise AssayError(f"{fault} takes no {', '.join(sorted(unknown))}", fix=f"it takes: {FAULTS[fault].usage}")
     if missing := [name for name, usual in known.items() if usual is Parameter.empty and name not in arguments]:
         raise AssayError(f"{fault} needs {', '.join(missing)}", fix=" ".join(f"--with {name}=…" for name in missing))
+    arguments = {name: _convert(fault, name, given) for name, given in arguments.items()}
     try:
         if fault in WORLD_FAULTS:
             plant(world, node, **arguments)
@@ -128,3 +142,14 @@ def inject_fault(world: LabWorld, fault: str, node: str, arguments: Mapping[str,
     except (TypeError, AttributeError) as error:
         values = ", ".join(f"{name}={value}" for name, value in arguments.items())
         raise AssayError(f"{fault} makes no sense with {values}", fix="parts are numbers, from 0") from error
+
+
+def _convert(fault: str, name: str, given: Any) -> Any:
+    """Return an argument as its fault takes it. Raises AssayError for one that it cannot be."""
+    kind = FAULTS[fault].kinds.get(name)
+    try:
+        return given if kind in (None, str) else TypeAdapter(kind).validate_python(given)
+    except ValidationError as error:
+        wanted = error.errors()[0]["msg"].removeprefix("Input should be ").partition(", unable")[0]
+        text = f"{fault}: {name} must be {wanted}, not {given!r}"
+        raise AssayError(text, fix=f"it takes: {FAULTS[fault].usage}") from None
