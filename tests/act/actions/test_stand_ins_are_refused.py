@@ -161,8 +161,12 @@ def test_drives_are_left_alone_unless_the_profile_says_otherwise(
     real: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wipe, "NodeWipe", unreachable)
+    forbids = context(allowing(replace(real, is_lab=True)), tmp_path)
     with pytest.raises(AssayError, match="its local drives would be erased, and its profile"):
-        wipe.run(context(allowing(replace(real, is_lab=True)), tmp_path), wish("wipe", NODE))
+        wipe.run(forbids, wish("wipe", NODE))
+    said = wipe.verify(forbids, wish("wipe", NODE))
+    assert (said.done, "shred" in said.reason) == (False, False), "nothing is wrong with these drives"
+    assert "profile managed does not name wipe; its drives stay here" in said.reason
 
 
 def test_a_task_of_a_playbook_may_look_at_such_a_node_and_change_nothing(tmp_path: Path) -> None:

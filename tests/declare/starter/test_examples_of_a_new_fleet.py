@@ -52,6 +52,7 @@ def test_no_bundle_has_an_artifact_and_every_one_is_marked(made: Path) -> None:
 def test_nothing_that_reaches_far_is_switched_on(made: Path) -> None:
     fleet = load_fleet(made)
     assert {profile.name: profile.may for profile in fleet.profiles.values()} == {"managed": [], "unmanaged": []}
+    assert not any(spec.wipe for spec in fleet.node_specs.values()), "its profiles forbid that"
     assert not fleet.policy.notices.scheduler.shown
     assert not fleet.policy.notices.webhooks
 

@@ -64,6 +64,10 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     if spec is None:
         is_proof = not is_handed_over(context, intent.node)
         return EffectVerification(is_proof, "its spec declares no wipe, so nothing was erased")
+    if "wipe" not in (profile := context.fleet.profile_of(intent.node)).may:
+        advice = "its drives stay here" if spec.unwiped == "remove" else ADVICE["return"]
+        text = f"nothing was erased, since `may` of its profile {profile.name} does not name wipe; {advice}"
+        return EffectVerification(False, text)
     records = read_records(context, intent)
     try:
         drives = read_with_markers(context, intent, records)

@@ -5,6 +5,7 @@ Also images and deliveries that name what does not exist, contradict each other,
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -192,6 +193,25 @@ def unread_sysctl(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(
                     _find(draft, spec, ("host", "sysctls", name)), message, suggest_name(name, READ_SYSCTLS)
                 )
+
+
+@rule("ASY0275", "a wipe that only spec or profile wants", severity="warning", needs=(NodeSpec, ManagementProfile))
+def half_a_wipe(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """No drive is erased: what is on it leaves with the node, or a person takes it out."""
+    known, used = draft.specs_of_model(NodeSpec), defaultdict[str, list[NodeSpec]](list)
+    for kind, name in {(host.settings.node_spec, host.settings.profile) for host in draft.hosts if host.settings}:
+        used[name] += [known[kind]] if kind in known else []
+    for name, profile in draft.specs_of_model(ManagementProfile).items():
+        wiped = [spec for spec in used[name] if spec.wipe and "wipe" in profile.actions]
+        if "wipe" not in profile.may:
+            for spec in wiped:
+                message = f"its drives are to be wiped, and `may` of the profile {name} does not name wipe"
+                yield RuleFinding(_find(draft, spec, ("wipe",)), message, "add wipe to `may`, or take it out here")
+        elif used[name] and not wiped:
+            place = draft.find_position(f"ManagementProfile/{name}", "may")
+            yield RuleFinding(
+                place, "no spec of its nodes says how to wipe", "write `wipe` into the spec (docs/day-0.md)"
+            )
 
 
 def _find(draft: RepositoryDraft, spec: NodeSpec, path: EntryPath) -> FilePosition:

@@ -49,6 +49,7 @@ EXCLUDED_PATHS = (
 """The example's cables belong to its own nodes. This version of assay writes the schemas of specs, and prints those of
 answers. Pages on assay's own design stay out."""
 POLICY = Path("specs/lifecycle/default.yaml")
+NO_WIPE = "null  # say how, and add wipe to `may` of the profile, when you want it (docs/day-0.md)\n"
 USUAL_BURN_IN = "day"
 CI_PATHS = {"github": ".github", "gitlab": ".gitlab-ci.yml"}
 """What each forge reads. `both` copies the paths of all."""
@@ -150,6 +151,7 @@ def _fill(folder: Path, ci: str) -> None:
     for name, true_name in RENAMED_FILES.items():
         (folder / name).rename(folder / true_name)
     _set_value(folder / POLICY, "watch", "trust", "fleet")  # the example acts: its machines exist in the lab only
+    _set_value(folder / "specs/nodes/hgx-h100.yaml", NO_WIPE, "wipe")  # which the profile of a new fleet forbids
     (folder / "requirements.txt").write_text(make_requirement(), encoding="utf-8")
     write_schemas(folder)
     (folder / CODE_OWNERS).write_text(format_code_owners(read_specs(WorkingFolder(folder))[0]), encoding="utf-8")

@@ -41,6 +41,7 @@ CASES: dict[str, Case] = {
     "ASY0242": Case(pool("u: 2", "u: 53"), pool("u: 2", "u: 52, rack_height_u: 52"), "inventory/pool.yml:5:67"),
 }
 MISTAKES: list[tuple[str, dict[str, str | None]]] = [
+    ("ASY0275", replaced("specs/profile.yaml", PROFILE, "actions: [", "may: [wipe]\nactions: [wipe, ")),
     ("ASY0272", ZAPPED),
     ("ASY0272", ZAPPED | {"playbooks/configure.yml": "- hosts: [\n"}),
     ("ASY0272", ZAPPED | {"playbooks/configure.yml": CONFIGURE.replace("assay.fleet.", "site.")}),

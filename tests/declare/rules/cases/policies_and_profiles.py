@@ -89,6 +89,13 @@ CASES: dict[str, Case] = {
         {"specs/policy.yaml": POLICY + "lemon: {threshold: 4, weights: {actions: {reboot: 3}}}\n"},
         "specs/policy.yaml:19:43",
     ),
+    "ASY0275": Case(
+        replaced("specs/node.yaml", NODE, "psus:", "wipe: {source: us}\npsus:")
+        | replaced("specs/profile.yaml", PROFILE, "actions: [", "actions: [wipe, "),
+        replaced("specs/node.yaml", NODE, "psus:", "wipe: {source: us}\npsus:")
+        | replaced("specs/profile.yaml", PROFILE, "actions: [", "may: [wipe]\nactions: [wipe, "),
+        "specs/node.yaml:9:1",
+    ),
     "ASY0274": Case(
         {"specs/policy.yaml": POLICY + "corrections: {at_once: [host.sysctls, nics.mtu]}\n"},
         {"specs/policy.yaml": POLICY + "corrections: {at_once: [host.sysctls], idle: [nics.mtu]}\n"},
