@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from typing import NamedTuple
 
 from assay.model.text.safe_text import escape_line
@@ -45,9 +46,9 @@ class AssayError(Exception):
 
 
 def describe_error(error: Exception) -> str:
-    """Return what went wrong, for people: an AssayError as it is, a missing extra, or an internal error."""
+    """Return what went wrong in one line, for people: an AssayError, a missing extra, or an internal error."""
     known = error if isinstance(error, AssayError) else find_missing_extra(error)
-    return str(known or f"internal error: {type(error).__name__}: {error}")
+    return re.sub(r"\s*\n\s*", " ", str(known or f"internal error: {type(error).__name__}: {error}"))
 
 
 def find_missing_extra(error: Exception) -> AssayError | None:

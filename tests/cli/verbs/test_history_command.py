@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from assay.model.errors import AssayError, describe_error
 from assay.model.ledger_entry import LedgerEntry
 
 AT = "2026-11-22T09:00:00+00:00"
@@ -22,6 +23,20 @@ def test_history_shows_moves_alone_to_whoever_asks_for_those(ann):
     text = ann.types("history", "n0002", "--moves")
     assert "asked by ann to go to debug: on the bench" in text
     assert "held by ann until " in text
+
+
+def test_history_is_in_the_order_of_time_and_each_entry_is_one_line(ann):
+    reason = describe_error(AssayError("no way", where="specs/a.yaml:3", fix="open one"))
+    late, early = "2026-11-23T12:00:00+00:00", "2026-11-23T11:00:00+00:00"
+    tried = {"effect": "x", "action": "wipe", "attempt": 1, "reason": reason, "again_at": late}
+    ann.ledger().append(
+        LedgerEntry("t1", late, "effect.tried", "n0003", tried),
+        LedgerEntry("h1", early, "hold", "n0003", {"who": "bob", "reason": "a look", "until": ""}),
+    )
+    assert [one["at"] for one in ann.reads("history", "n0003")["entries"]][1:] == [early, late]
+    text = ann.types("history", "n0003")
+    assert "specs/a.yaml:3: no way → open one" in text
+    assert "\\n" not in text
 
 
 def test_history_of_a_serial_number_shows_every_place_and_what_happened_there(ann):

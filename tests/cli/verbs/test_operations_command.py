@@ -52,6 +52,12 @@ def test_zap_and_wipe_go_to_the_states_that_the_policy_names_for_them(ann):
     assert "its spec hgx-h100 declares no wipe" in ann.is_refused("operations", "start", "wipe", "n0004", *BECAUSE)
 
 
+def test_what_would_have_begun_in_the_past_is_refused_as_such(ann):
+    times = ("--at", "2020-01-01T00:00:00Z", "--until", "2020-01-01T04:00:00Z")
+    refusal = ann.is_refused("operations", "start", "reboot", "n0003", *times, *BECAUSE)
+    assert "2020-01-01 00:00 UTC is in the past: it is " in refusal
+
+
 @pytest.mark.slow
 def test_an_operation_whose_writer_is_killed_is_there_once_or_not_and_once_after_it_is_ordered_again(ann):
     words = [sys.executable, "-m", "assay", "operations", "start", "reboot", "n0003", "n0004", "--key", "ticket-17"]

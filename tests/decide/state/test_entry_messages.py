@@ -195,6 +195,11 @@ LINES = [
         {"schedule": "idle", "slot": AT, "parts": {"battery": {"ended": "cut"}}, "reason": "job 7", "gone_ms": 180},
         "loaded by idle: battery cut; made room for job 7, gone within 0.2 s",
     ),
+    (
+        "node.loaded",
+        {"schedule": "idle", "slot": AT, "parts": {"gpu_burn": {"ended": "done", "without": 1}}},
+        "loaded by idle without 1 GPU of its spec: gpu_burn done",
+    ),
     ("node.undrained", {"schedule": "idle", "slot": AT, "reason": "sunk"}, "given back"),
     ("commit.adopted", {"commit": "cd" * 20, "base": "ab" * 20}, "is brought to commit abababababab → cdcdcdcdcdcd"),
     (

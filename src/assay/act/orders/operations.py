@@ -236,7 +236,10 @@ class OperationOrders:
         )
 
     def _require_lead(self, rule: OperationRule, start: datetime) -> None:
-        if start < parse_time(self.operator.at) + hours(rule.lead_hours):
+        if start < (now := parse_time(self.operator.at)):
+            text = f"{start:%Y-%m-%d %H:%M} UTC is in the past: it is {now:%Y-%m-%d %H:%M} UTC"
+            raise OrderRefused(text, fix="give a later time; what cannot wait begins at once, without a time")
+        if start < now + hours(rule.lead_hours):
             text = f"customers hear of planned work {rule.lead_hours:g} hours before"
             raise OrderRefused(text, fix="plan it for later; what cannot wait begins at once, without a time")
 
@@ -302,7 +305,7 @@ def reserve_windows(context: ActionContext) -> None:
         try:
             problems = scheduler.reserve_windows(windows)
         except Exception as error:  # whatever it is, the other schedulers go on
-            problems = dict.fromkeys(windows, describe_error(error).partition("\n")[0])
+            problems = dict.fromkeys(windows, describe_error(error).partition(" → ")[0])
         for record, node in product(records, ours):
             answer, each = OperationReservedEntry(record.id, problems.get(record.id, RESERVED)), record.find(node)
             if each and each.state == "planned" and each.text != answer.reason:

@@ -128,16 +128,17 @@ def find_rollout(rollouts: Iterable[Rollout], ident: str) -> Rollout:
 
 
 def pause_rollout(rollout: Rollout, operator: OperatorIdentity) -> LedgerEntry:
-    """Return the entry that pauses a rollout. Raises AssayError if it is paused already."""
-    if rollout.status == "paused" and rollout.pause:
-        raise AssayError(f"it is paused already, by {rollout.pause.who}: {rollout.pause.reason}")
+    """Return the entry that pauses a rollout. Raises AssayError if it is paused already, unless by the same words."""
+    pause = rollout.pause if rollout.status == "paused" else None
+    if pause and (pause.who, pause.reason) != (operator.who, operator.reason):
+        raise AssayError(f"it is paused already, by {pause.who}: {pause.reason}")
     entry = RolloutPausedEntry(rollout.id, operator.who, operator.reason)
-    return entry.make_entry(derive_id(entry.kind, rollout.id, str(rollout.pauses)), operator.at)
+    return entry.make_entry(derive_id(entry.kind, rollout.id, str(rollout.pauses - bool(pause))), operator.at)
 
 
 def resume_rollout(rollout: Rollout, operator: OperatorIdentity) -> LedgerEntry:
-    """Return the entry that resumes a rollout. Raises AssayError if it is not paused."""
-    if rollout.status != "paused":
+    """Return the entry that resumes a rollout, a known one if it goes on. Raises AssayError if it was never paused."""
+    if not rollout.pauses:
         raise AssayError("it is not paused", fix=f"assay rollout show {shorten_id(rollout.id)}")
     entry = RolloutResumedEntry(rollout.id, operator.who, operator.reason)
     return entry.make_entry(derive_id(entry.kind, rollout.id, str(rollout.pauses)), operator.at)
@@ -289,10 +290,10 @@ def hold_node(
 
 
 def release_node(operator: OperatorIdentity, state: NodeState) -> OperatorOrder:
-    """End a node's hold. Raises AssayError if nobody holds it."""
+    """End a node's hold; of one that nobody holds, nothing is recorded."""
     node, current = state.node, state.hold
     if current is None:
-        raise AssayError(f"{node} is not held")
+        return OperatorOrder(node, f"{node} is not held")
     ident = derive_id("release", node, current.id)
     entry = ReleaseEntry(operator.who, operator.reason).make_entry(ident, operator.at, node)
     return OperatorOrder(node, f"{node} is released; {current.who} held it: {current.reason}", entry)

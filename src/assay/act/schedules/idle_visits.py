@@ -154,10 +154,12 @@ def make_visit_entry(
 ) -> LedgerEntry:
     """Return the entry of a visit. `active`: what it found; `reason`: who took the node in the middle."""
     node = visit.node
-    parts = {part: describe_part(branch) for part, branch in active.items()}
+    serials = tuple(find_gpu_serials(context, node))
+    without = context.fleet.spec_of(node.name).gpus.count - len(serials) if serials else 0
+    lacks = {"without": without} if without else {}
+    parts = {part: {**describe_part(branch), **lacks} for part, branch in active.items()}
     if (battery := parts.get(UNIT_PART)) and battery.get("units"):
         battery |= {"after": visit.plan.after_unit, "seeds": visit.how.seeds}
-    serials = tuple(find_gpu_serials(context, node))
     loaded = NodeLoadedEntry(task.line.name, format_time(task.slot), serials, parts, reason, gone_ms)
     ident = derive_id(loaded.kind, task.line.name, node.name, format_time(task.slot), context.now)
     return loaded.make_entry(ident, context.now, node.name)

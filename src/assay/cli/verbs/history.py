@@ -179,6 +179,7 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
         catalog = workspace.fleet.sound_fault_catalog
     formatter = EntryFormatter(catalog)
     described = [HistoryEntry(entry, formatter.format(entry)) for entry in workspace.ledger_for_reading.entries(node)]
+    described.sort(key=lambda line: parse_time(line.entry.at))  # some are recorded after what came later
     lines = [line for line in described if not moves or line.entry.kind in MOVE_KINDS]
     archived = find_archived_history(workspace.ledger_location, node)
     if form == "json":

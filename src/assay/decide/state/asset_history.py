@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
+from functools import reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -97,10 +98,7 @@ class SentBackPart:
 
 def project_node_assets(entries: Iterable[LedgerEntry]) -> NodeAssets:
     """Return the assets of one node from its entries of `ASSET_ENTRY_KINDS`."""
-    assets = NodeAssets()
-    for entry in entries:
-        assets = apply_asset_entry(assets, entry)
-    return assets
+    return reduce(apply_asset_entry, entries, NodeAssets())
 
 
 def apply_asset_entry(assets: NodeAssets, entry: LedgerEntry) -> NodeAssets:
@@ -337,10 +335,7 @@ class NodeSetup:
 
 def project_node_setup(entries: Iterable[LedgerEntry]) -> NodeSetup:
     """Return the setup of one node from its `setup.seen` entries; entries of other kinds say nothing."""
-    setup = NodeSetup()
-    for entry in entries:
-        setup = apply_setup_entry(setup, entry)
-    return setup
+    return reduce(apply_setup_entry, entries, NodeSetup())
 
 
 def apply_setup_entry(setup: NodeSetup, entry: LedgerEntry) -> NodeSetup:

@@ -268,7 +268,9 @@ def _format_visit(entry: schedule.NodeLoadedEntry, _: str) -> str:
     parts = [f"{part} {outcome.get('ended', '')}" for part, outcome in entry.parts.items()]
     took = "" if entry.gone_ms is None else f", gone within {entry.gone_ms / 1000:.1f} s"
     made_room = f"; made room for {entry.reason}{took}" if entry.reason else ""
-    return f"loaded by {entry.schedule}: {', '.join(parts) or 'nothing ran'}{made_room}"
+    without = max((int(outcome.get("without", 0)) for outcome in entry.parts.values()), default=0)
+    lacks = f" without {format_count(without, 'GPU')} of its spec" if without else ""
+    return f"loaded by {entry.schedule}{lacks}: {', '.join(parts) or 'nothing ran'}{made_room}"
 
 
 def _format_hold(hold: operator.HoldEntry, _: str) -> str:

@@ -72,8 +72,9 @@ class NodeLoadedEntry(EntryContent):
 
     `gpus` are the serial numbers of its GPUs. `parts` says by part how it `ended` (done, cut, lacking) and, where it
     counts in units, `units`, `tests` (units by test), `last_unit`, `after` (the unit before its first, "" if that was
-    the first of all) and `seeds` (after so many, all are computed). `reason`: who took the node in the middle.
-    `gone_ms`: how many milliseconds at most that customer waited until the load was gone; None if that is not known.
+    the first of all) and `seeds` (after so many, all are computed); where GPUs of the spec are not there, `without` how
+    many. `reason`: who took the node in the middle. `gone_ms`: how many milliseconds at most that customer waited until
+    the load was gone; None if that is not known.
     """
 
     kind = "node.loaded"
