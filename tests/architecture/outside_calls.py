@@ -49,6 +49,7 @@ FORMATS = {
     "an iPXE script": r"^#!ipxe",
     "a GRUB script": r"^(menuentry |linux \(|set timeout)",
     "settings of dnsmasq": r"^dhcp-(boot|host|match|range|userclass|vendorclass)",
+    "settings of conserver": r"^# Written by `assay console",
     "settings of Kea": r"^Dhcp[46]?$",
     "cloud-init's data": r"^#cloud-config",
     "an object of Kubernetes": r"^apiVersion$",

@@ -15,8 +15,8 @@ import pytest
 from tests.architecture.source_tree import SourceModule, count_body_lines
 from tests.support.places import ROOT
 
-MAX_LINES = 154_312
-MAX_MODULES = 845
+MAX_LINES = 154_619
+MAX_MODULES = 848
 MAX_SCRAPS = 47
 MAX_SKIPPED_FORMATS = 3
 MAX_EMPTY_NAMES = 42

@@ -78,6 +78,7 @@ VERBS = {
     "replay": Verb("assay.cli.verbs.replay", DECLARE, "Try a policy on past faults."),
     "observe": Verb("assay.cli.verbs.observe", EVIDENCE, "Collect evidence from nodes and BMCs."),
     "faults": Verb("assay.cli.verbs.faults", EVIDENCE, "Find faults in a kernel log or a BMC's event log."),
+    "console": Verb("assay.cli.verbs.console", EVIDENCE, "Search what was recorded of a node's serial console."),
     "serve": Verb("assay.cli.verbs.serve", EVIDENCE, "Receive deliveries from the agents on the nodes."),
     "agent": Verb("assay.cli.verbs.agent", EVIDENCE, "On a node: send its kernel log and GPU events."),
     "slurm": Verb("assay.cli.verbs.slurm", EVIDENCE, "Print the configuration of Slurm's hooks on a node."),

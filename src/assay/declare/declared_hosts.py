@@ -36,6 +36,7 @@ CUT_OFF: dict[str, Any] = {
     "bmc_ca": "",
     "bmc_fingerprint": "",
     "bmc_system": "",
+    "bmc_console": None,
     "workloads": "lab",
     "slurm_conf": "",
     "kubernetes": None,

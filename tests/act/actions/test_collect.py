@@ -14,6 +14,7 @@ from assay.act.actions.action import EffectIntent
 from assay.act.actions.collect import Member, pack_members
 from assay.act.remedies.dossier_build import locate_diagnostics, read_zip
 from assay.adapters.scheduler import CustomerJob, NoScheduler
+from assay.model.specs.node_settings import BmcConsole
 from assay.model.text.safe_text import register_secret
 from tests.support.lab_room import Room, wish
 
@@ -107,6 +108,29 @@ def test_the_archive_of_a_virtual_node_holds_every_report_and_proves_itself(room
     assert [name for name in content if name.startswith("bmc-log-") and "SEL" in name]
     path.write_bytes(path.read_bytes()[:-30])
     assert collect.verify(context, intent).done is False
+
+
+def test_the_last_part_of_the_console_is_kept_without_traces_of_customers(room: Room) -> None:
+    context = room.context()
+    node = context.fleet.nodes[NODE]
+    node = replace(node, settings=node.settings.model_copy(update={"bmc_console": BmcConsole()}))
+    context = replace(context, fleet=replace(context.fleet, nodes={**context.fleet.nodes, NODE: node}))
+    folder = context.home / "consoles"
+    folder.mkdir(parents=True)
+    intent = replace(wish("collect", NODE), effect="c4", before={"wanted": True})
+
+    def collected() -> tuple[dict[str, bytes], dict[str, Any]]:
+        collect.run(context, intent)
+        content = read_zip(locate_diagnostics(context.reports, NODE, "c4").read_bytes())
+        return content, json.loads(content["manifest.json"])["members"]["console.log"]
+
+    assert collected()[1]["note"] == f"nothing is recorded of the console of {NODE}"
+    line = "[Tue Dec  1 04:31:45 2026]BUG: CPU: 3 PID: 42 Comm: llm-secret Tainted\r\n"
+    (folder / f"{NODE}.log").write_text(line * 10_000)
+    content, manifest = collected()
+    assert 200_000 < manifest["bytes"] <= 2**18
+    assert manifest["redacted"] == content["console.log"].count(b"\n") + 1
+    assert content["console.log"].startswith(b"[2026-12-01T04:31:45+00:00] BUG: CPU: 3 PID: 42 Comm: \xe2\x80\xa2")
 
 
 def test_of_a_node_and_a_bmc_that_are_silent_the_archive_says_why_each_report_is_missing(room: Room) -> None:

@@ -136,6 +136,19 @@ def test_readings_are_told_by_branch_with_the_digest_that_outcomes_name(host: di
     assert ann.get(f"{API}/nodes/nowhere/readings").status == 404
 
 
+def test_a_console_is_searched_and_one_that_nobody_records_is_not_there(state: AppState, ann: Caller) -> None:
+    folder = state.records.data_dir / "consoles"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "n0008.log").write_text("".join(f"[Tue Dec  1 04:31:{n} 2026]line {n}\r\n" for n in range(10, 30)))
+    answer = ann.get(f"{API}/nodes/n0008/console?text=LINE&limit=2").json
+    assert [line["text"] for line in answer["lines"]] == ["line 28", "line 29"]
+    assert (answer["since"], answer["kept_days"]) == ("2026-12-01T04:31:10+00:00", 31)
+    assert ann.get(f"{API}/nodes/n0008/console?hours=0.001").json["lines"] == []
+    assert ann.get(f"{API}/nodes/n0008/console?hours=-1").status == 422
+    for name in ("n0009", "nowhere", "..%2Fn0008"):
+        assert ann.get(f"{API}/nodes/{name}/console").status == 404
+
+
 def test_customers_learn_no_serial_numbers(acme: Caller) -> None:
-    for path in ("/hosts", "/capacity", "/nodes/n0008/readings"):
+    for path in ("/hosts", "/capacity", "/nodes/n0008/readings", "/nodes/n0008/console"):
         assert acme.get(f"{API}{path}").status == 403, path

@@ -1,8 +1,9 @@
 """The action `collect`: keeps what a vendor asks for about a failure in one archive, before a restart destroys it.
 
-`reports/diagnostics/NODE-EFFECT.zip` holds the reports of NVIDIA's and AMD's tools, the kernel's log, the counters of
-the fabric, and the BMC's logs and readings. Each member has its own time and size; `manifest.json` says what is missing
-or cut, and why. Secrets and what shows a customer's work are taken out. If it fails, the repair goes on.
+`reports/diagnostics/NODE-EFFECT.zip` holds the reports of NVIDIA's and AMD's tools, the kernel's log, the last part of
+the serial console, the counters of the fabric, and the BMC's logs and readings. Each member has its own time and size;
+`manifest.json` says what is missing or cut, and why. Secrets and what shows a customer's work are taken out. If it
+fails, the repair goes on.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from assay.model.text.lists import format_list
 from assay.model.text.safe_text import MIN_SECRET_LENGTH, REDACTION, redact
 from assay.observe.evidence_collector import read_bmc_channel
 from assay.observe.evidence_store import write_atomically
+from assay.observe.logs.console_log import CONSOLES, format_line, search_console
 from assay.observe.transports.transport import read_diagnostics, run_remote_probe
 
 patience_s = 0.0
@@ -39,6 +41,7 @@ SCHEMA = 1
 MAX_ARCHIVE_BYTES = 32 * 2**20
 READINGS_S, BMC_S = 30.0, 15.0
 LIVE_AREAS = "host,gpu,hca,nic,nvme,aer,pci,memory,kernel_log"
+CONSOLE_LINES, CONSOLE_BYTES = 4000, 2**18
 MANIFEST = "manifest.json"
 NOTHING = failed("the probe says nothing of it")
 CUSTOMER_TRACES = tuple(
@@ -85,7 +88,7 @@ def run(context: ActionContext, intent: EffectIntent) -> None:
     load_secrets(context, intent.node)
     with ThreadPoolExecutor(2) as workers:
         bmc = workers.submit(lambda: dict(_read_bmc(context, intent.node)))
-        members = {**dict(_read_node(context, intent.node)), **bmc.result()}
+        members = {**dict(_read_node(context, intent.node)), **bmc.result(), **_read_console(context, intent.node)}
     about = {"serial": context.fleet.nodes[intent.node].serial, "at": context.clock.now().isoformat()}
     content = pack_members(intent, about, members, _list_customer_words(context, intent.node))
     write_atomically(locate_diagnostics(context.reports, intent.node, intent.effect), content)
@@ -207,6 +210,18 @@ def _read_bmc(context: ActionContext, name: str) -> Iterator[tuple[str, Member]]
     for log, trouble in logs.items():
         own = [event for event in events.value if event["log"] == log]
         yield f"bmc-log-{log.replace(' ', '-')}.json", Member(note=trouble) if trouble else _make_json(own)
+
+
+def _read_console(context: ActionContext, name: str) -> Mapping[str, Member]:
+    """Return the last part of the serial console, where the inventory says how it is recorded."""
+    if context.fleet.nodes[name].settings.bmc_console is None:
+        return {}
+    try:
+        lines = search_console(context.home / CONSOLES, name, limit=CONSOLE_LINES).lines
+    except AssayError as error:
+        return {"console.log": Member(note=error.what)}
+    text = "".join(f"\n{format_line(line)}" for line in lines)
+    return {"console.log": Member(text.encode()[-CONSOLE_BYTES:].partition(b"\n")[2])}  # whole lines: a name may be cut
 
 
 def _make_json(document: Any) -> Member:

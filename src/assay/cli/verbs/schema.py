@@ -65,6 +65,7 @@ ANSWERS: Mapping[str, Answer] = {
         "": "assay.cli.verbs.observe:ObserveAnswer",
         "with --here": "assay.cli.verbs.observe:LocalEvidenceAnswer",
     },
+    "console": {"": "assay.observe.logs.console_log:ConsoleAnswer"},
     "suites list": {"": "assay.cli.verbs.suites:SuitesListAnswer"},
     "suites verify": {"": "assay.validate.must_fail_verification:SuiteProof"},
     "rejudge": {"": "assay.cli.verbs.rejudge:RejudgeAnswer"},

@@ -207,6 +207,19 @@ class PoolCapacity(StrictModel):
     service_level: AgreedLevel | None = None
 
 
+class BmcConsole(StrictModel):
+    """How conserver reads the serial console of a node.
+
+    `way`: `ssh`, by the login of `bmc_credentials`; `ipmi`, serial over LAN with the same login; or `program`.
+    `port`: 2200 for ssh (OpenBMC's console) and 623 for ipmi, if it is not given. `command`: what is called by ssh
+    where the login alone does not open the console, or the program (argv).
+    """
+
+    way: Literal["ssh", "ipmi", "program"] = "ssh"
+    port: int = Field(default=0, ge=0, le=65535)
+    command: list[str] = Field(default_factory=list)
+
+
 class NodeSettings(BaseModel):
     """The variables that say how assay reaches and treats a node. Most nodes of a pool have the same.
 
@@ -226,7 +239,7 @@ class NodeSettings(BaseModel):
     - `bmc_port`: the BMC's port for HTTPS. `bmc_credentials`: where its `user:password` is. `bmc_ca`: the file of the
       authority that signed its certificate. `bmc_fingerprint`: the SHA-256 of its certificate, or of its public key
       (DER): then one that a flash renews for the same key is accepted. `bmc_system`: the Id of the node's system, where
-      the BMC shows its serial number on none, or on several.
+      the BMC shows its serial number on none, or on several. `bmc_console`: how its serial console is recorded.
     - `fabric`: the design of its adapters. `lifecycle_start`: the state of a new node. `service_import`: nodes that
       serve already. `capacity`: how many nodes its pool delivers, and how many are spares.
       `customer`: whose nodes these are, by name; "" for the site's own. The policy's `hand_over` says what must be
@@ -242,6 +255,7 @@ class NodeSettings(BaseModel):
     bmc_ca: str = ""
     bmc_fingerprint: str = Field(default="", pattern=TLS_FINGERPRINT)
     bmc_system: str = ""
+    bmc_console: BmcConsole | None = None
     fabric: SpecName | None = None
     pdu: str = ""
     workloads: SpecName = "none"

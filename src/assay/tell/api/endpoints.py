@@ -15,11 +15,14 @@ from assay.act.tickets.repair_history import REPAIRS, MachineRepair, select_repa
 from assay.decide.plan.inputs import PresentFacts
 from assay.decide.state.operation_record import OperationRecord
 from assay.ledger.ledger_reader import read_projection
+from assay.model.clock import SystemClock
+from assay.model.errors import AssayError
 from assay.model.facts import frozen
 from assay.model.outside_documents import describe_mistakes
 from assay.model.ticket import TicketRecord
-from assay.model.timestamps import format_time
+from assay.model.timestamps import format_time, hours
 from assay.observe.evidence_store import EvidenceStore
+from assay.observe.logs.console_log import CONSOLES, ConsoleAnswer, search_console
 from assay.tell.customer.customer_explanation import CustomerExplanation
 from assay.tell.server.requests import make_refusal
 from assay.tell.server.visitor_rights import Visitor
@@ -75,6 +78,14 @@ class EvidenceQuery(ApiQuery):
     """Which branch of the readings, its steps separated by slashes, such as `bmc/sensor`; without it, all of them."""
 
     path: Text = ""
+
+
+class ConsoleQuery(ApiQuery):
+    """Lines with a `text` of the last `hours`; at most `limit`, the newest."""
+
+    text: Text = ""
+    hours: float = Field(default=0, ge=0, le=100_000)
+    limit: int = Field(default=200, ge=1, le=MAX_PAGE)
 
 
 class CapacityQuery(ApiQuery):
@@ -278,6 +289,18 @@ def show_readings(request: VisitorRequest) -> NodeReadings | None:
     return NodeReadings(name, format_time(evidence.at), evidence.digest(), readings)
 
 
+def show_console(request: VisitorRequest) -> ConsoleAnswer | None:
+    """Return what was recorded of a node's serial console; None where nothing was."""
+    name, query = request.path["name"], request.query
+    since = SystemClock().now() - hours(query.hours) if query.hours else None
+    if name not in request.records.fleet.nodes:
+        return None
+    try:
+        return search_console(request.records.data_dir / CONSOLES, name, since, query.text, query.limit)
+    except AssayError:
+        return None
+
+
 def measure_capacity(request: VisitorRequest) -> list[CapacityGroup]:
     """Return what the fleet and its groups have."""
     return list(_make_host_reader(request).list_groups(request.query.kind, request.query.name))
@@ -365,6 +388,15 @@ ENDPOINTS = (
         NodeReadings,
         show_readings,
         EvidenceQuery,
+        for_customers=False,
+        is_timed=True,
+    ),
+    ApiEndpoint(
+        "/nodes/{name}/console",
+        "What its serial console showed",
+        ConsoleAnswer,
+        show_console,
+        ConsoleQuery,
         for_customers=False,
         is_timed=True,
     ),
