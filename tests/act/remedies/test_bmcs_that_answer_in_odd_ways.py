@@ -53,7 +53,8 @@ class OddBmc:
     """A BMC with one part, which runs what was pushed after a reset of the BMC.
 
     `location`, `body`: of the answer to a push. `ends`: what its task, or monitor, says at the end: a status and a
-    body. `running`: for how many readings it runs. `writes`: whether the image is written.
+    body. `running`: for how many readings it runs, and `answers`: with which status, its monitor always with 202.
+    `writes`: whether the image is written.
     """
 
     tiny: TinyBmc
@@ -61,6 +62,7 @@ class OddBmc:
     body: Any = None
     ends: tuple[int, Any] = (200, None)
     running: int = 2
+    answers: int = 200
     writes: bool = True
     offers: tuple[str, ...] = ("MultipartHttpPushUri",)
     lists_tasks: bool = True
@@ -141,7 +143,7 @@ class OddBmc:
         self.running -= 1
         if self.running >= 0:
             body = self.task("Running") if call.path == TASK else None
-            reply(call, 200 if call.path == TASK else 202, json.dumps(body).encode() if body else b"")
+            reply(call, self.answers if call.path == TASK else 202, json.dumps(body).encode() if body else b"")
             return
         status, body = self.ends
         if self.lists_tasks:
@@ -196,6 +198,9 @@ LEGAL: dict[str, dict[str, Any]] = {
     "a monitor that is gone at the end": {"location": MONITOR, "ends": (404, {})},
     "a monitor that is gone for good": {"location": MONITOR, "ends": (410, {})},
     "a task that is gone at the end": {"ends": (404, {})},
+    "a task that answers 202 while it runs": {"answers": 202, "ends": WELL},
+    "a task that answers 202, and 204 at the end": {"answers": 202, "ends": (204, None)},
+    "a task that answers 202, and is gone at the end": {"answers": 202, "ends": (404, {})},
     "completed, with a warning": {"ends": (200, ended("Completed", "Warning"))},
     "completed, and Ok": {"ends": (200, ended("Completed", "Ok"))},
     "COMPLETED": {"ends": (200, ended("COMPLETED"))},
@@ -220,6 +225,17 @@ def test_it_is_brought_by_one_push_and_the_second_run_pushes_nothing(
     assert (bmc.images, bmc.resets) == ([IMAGE], 1)
     again = bring(node, tmp_path)
     assert (again["changed"], again["pushed"], len(bmc.images)) == (False, [], 1)
+
+
+@pytest.mark.parametrize("answers", [200, 202])
+def test_an_update_that_runs_is_found_by_its_link_beside_that_of_a_task_that_is_gone(
+    answers: int, tiny: TinyBmc, ca_file: Path, tmp_path: Path
+) -> None:
+    bmc = OddBmc(tiny, answers=answers, ends=WELL)
+    bmc.images, bmc.staged = [IMAGE], "2"
+    tiny.tree[TASKS]["Members"] = [{"@odata.id": f"{TASKS}/0"}, {"@odata.id": TASK}]
+    result = bring(tiny.node(bmc_ca=str(ca_file)), tmp_path)
+    assert (result.get("msg"), len(bmc.images), bmc.resets) == ("bmc: took over what was written, resets: bmc", 1, 1)
 
 
 def test_the_inventory_decides_and_not_the_words_of_the_task(tiny: TinyBmc, ca_file: Path, tmp_path: Path) -> None:

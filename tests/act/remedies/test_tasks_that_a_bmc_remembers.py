@@ -27,7 +27,7 @@ class Paper:
     def follow(self, resource: Any, link: str, levels: int = 0) -> dict[str, Any]:
         return {}
 
-    def members(self, collection: Any) -> list[dict[str, Any]]:
+    def members(self, collection: Any, *, may_go: bool) -> list[dict[str, Any]]:
         return [self._task, {**self._task, "@odata.id": "/t/0", "StartTime": "2026-11-21T08:00:00Z"}]
 
     def system(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pytest
 
 from assay.adapters.bmc.client import BmcClient, open_bmc
 from assay.adapters.bmc.errors import BmcUnreachable
-from assay.adapters.bmc.firmware import ImageServer, RedfishTask, parse_task
+from assay.adapters.bmc.firmware import ImageServer, RedfishTask, parse_task, read_firmware_inventory, read_task
 from assay.model.errors import AssayError
 
 NODE = "n0003"
@@ -42,7 +42,7 @@ def wait_for_task(bmc: BmcClient, task: RedfishTask, seconds: float) -> RedfishT
         assert time.monotonic() < ends_at, f"it is still {task.state}"
         time.sleep(0.05)
         with contextlib.suppress(BmcUnreachable):
-            task = bmc.read_task(task.path)
+            task = read_task(bmc, task.path)
     return task
 
 
@@ -55,7 +55,7 @@ def test_an_image_arrives_byte_for_byte_and_its_version_is_read_back(
     assert task
     assert wait_for_task(bmc, task, 10).is_success
     bmc.reset_system("ForceRestart")
-    versions = bmc.read_running_firmware()
+    versions = read_firmware_inventory(bmc).running
     assert versions["HCA_1"] == {"value": f"9.9-{how}"}
     assert versions["HCA_0"] != {"value": f"9.9-{how}"}
     flashed = rehearsal.world.load(NODE)["flashes"][-1]
@@ -78,22 +78,22 @@ def test_firmware_that_needs_a_reset_runs_only_after_it(bmc: BmcClient, tmp_path
     task = bmc.push_firmware(image(tmp_path, "bios", "9.9.9", ["BIOS"]), "multipart")
     assert task
     wait_for_task(bmc, task, 10)
-    assert bmc.read_running_firmware()["BIOS"] != {"value": "9.9.9"}
+    assert read_firmware_inventory(bmc).running["BIOS"] != {"value": "9.9.9"}
     bmc.reset_system("ForceRestart")
-    assert bmc.read_running_firmware()["BIOS"] == {"value": "9.9.9"}
+    assert read_firmware_inventory(bmc).running["BIOS"] == {"value": "9.9.9"}
 
 
 def test_a_task_that_fails_says_so_and_the_version_stays(bmc: BmcClient, rehearsal: Any, tmp_path: Path) -> None:
     with rehearsal.world.change(NODE) as state:
         state["fails"]["flash"] = ["hmc"]
-    before = bmc.read_running_firmware()
+    before = read_firmware_inventory(bmc).running
     task = bmc.push_firmware(image(tmp_path, "hmc", "9", ["HGX_FW_BMC_0"]), "multipart")
     assert task
     ended = wait_for_task(bmc, task, 10)
     assert (ended.state, ended.is_success) == ("Exception", False)
     assert ended.message
-    assert bmc.read_running_firmware() == before
-    assert bmc.read_task(ended.path) == ended
+    assert read_firmware_inventory(bmc).running == before
+    assert read_task(bmc, ended.path) == ended
 
 
 def test_power_goes_through_powering_on(bmc: BmcClient, rehearsal: Any) -> None:
@@ -122,7 +122,7 @@ def test_a_bmc_that_restarts_is_waited_for_and_asked_in_a_new_session(bmc: BmcCl
 
 
 def test_a_task_that_the_bmc_forgot_is_gone_not_done(bmc: BmcClient) -> None:
-    gone = bmc.read_task("/redfish/v1/TaskService/Tasks/4711")
+    gone = read_task(bmc, "/redfish/v1/TaskService/Tasks/4711")
     assert (gone.state, gone.is_over, gone.is_success) == ("Gone", True, False)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.adapters.bmc.client import BmcClient, open_fleet_bmc
 from assay.adapters.bmc.errors import BmcResourceMissing
-from assay.adapters.bmc.firmware import list_task_messages, parse_task, read_firmware_inventory
+from assay.adapters.bmc.firmware import list_task_messages, parse_task, read_firmware_inventory, read_task
 from assay.adapters.bmc.systems import SYSTEM_RESET
 from assay.model.errors import AssayError
 from assay.model.facts import frozen
@@ -47,7 +47,7 @@ class FirmwareUpdater:
 
     def read_versions(self) -> dict[str, str]:
         """Return version by inventory id. One that cannot be read is `(KIND: REASON)`, which equals no version."""
-        return _format_readings(self._bmc.read_running_firmware())
+        return _format_readings(read_firmware_inventory(self._bmc).running)
 
     def read_pending_versions(self) -> dict[str, str]:
         """Return the version that waits for a reset by inventory id; empty if the BMC does not list such versions."""
@@ -64,7 +64,7 @@ class FirmwareUpdater:
         tasks: list[dict[str, Any]] = []
         with suppress(BmcResourceMissing):  # a BMC may have no tasks
             service = self._bmc.follow(self._bmc.root, "Tasks")
-            tasks = self._bmc.members(self._bmc.follow(service, "Tasks", 1))
+            tasks = self._bmc.members(self._bmc.follow(service, "Tasks", 1), may_go=True)
         ours = [task for task in tasks if is_task_of_component(task, component)]
         if not ours:
             return None
@@ -80,7 +80,7 @@ class FirmwareUpdater:
         """Return an update as it is now. An update that the BMC forgot, or never named (""), is lost."""
         if not ident:
             return FirmwareUpdateStatus("", running=False, completed=False, message="the BMC names no task", lost=True)
-        task = self._bmc.read_task(ident)
+        task = read_task(self._bmc, ident)
         lost = task.state == "Gone"
         message = f"the BMC no longer knows the update {ident}" if lost else task.message
         return FirmwareUpdateStatus(

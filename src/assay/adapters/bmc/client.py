@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.adapters.bmc.errors import BmcLoginRefused, BmcPasswordChangeRequired, BmcResourceMissing
-from assay.adapters.bmc.firmware import RedfishTask, push_image, read_firmware_inventory, read_task
+from assay.adapters.bmc.firmware import RedfishTask, push_image
 from assay.adapters.bmc.logs import NEVER_READ, LogsBefore
 from assay.adapters.bmc.quirks import BmcQuirkSet
 from assay.adapters.bmc.readings import UtcClock, find_manager, read_bmc_tree, read_utc_now
@@ -96,10 +96,6 @@ class BmcClient(RedfishSession):
         """Return the system's PowerState: On, Off, PoweringOn, PoweringOff or Paused."""
         return str(self.system().get("PowerState"))
 
-    def read_running_firmware(self) -> ReadingTree:
-        """Return inventory id → reading of the running version."""
-        return read_firmware_inventory(self).running
-
     def reset_system(self, reset_type: str) -> None:
         """Request a reset of the system. Only a later read shows whether it happened."""
         self._post_reset(self.system(), SYSTEM_RESET, reset_type)
@@ -120,10 +116,6 @@ class BmcClient(RedfishSession):
                 problem = f"nothing was sent: {', '.join(self.neighbours)} of other nodes would get the image too"
                 raise AssayError(problem, where=self.where, fix="flash it by hand, with no job on any of them")
             return push_image(self, image, how)
-
-    def read_task(self, path: str) -> RedfishTask:
-        """Read one task; its state is Gone where the BMC no longer knows it."""
-        return read_task(self, path)
 
     def _post_reset(self, resource: Resource, action: str, reset_type: str) -> None:
         offer = resource.get("Actions", {}).get(action)

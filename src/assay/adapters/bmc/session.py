@@ -161,7 +161,9 @@ class RedfishSession:
         self._expand_levels = _find_expand_levels(self.root)
 
     def _read_root(self) -> None:
-        self.root = self._service_root()
+        response = self.request("get", _ROOT)
+        # some BMCs show it only after login, against the standard
+        self.root = {} if response.status == 401 else self._read_resource(response, _ROOT)
         self.identify(vendor=self.root.get("Vendor"), product=self.root.get("Product"))
         self._client.root, self._client.root_resp = self.root, True
         self._client.login_url = self.root.get("Links", {}).get("Sessions", {}).get("@odata.id", _SESSIONS)
@@ -220,16 +222,18 @@ class RedfishSession:
         response = self.request("get", path, args={"$expand": f".($levels={depth})"} if depth else None)
         if depth and response.status in (400, 500, 501):  # offered, but not for this resource
             response = self.request("get", path)
-        if response.status != 200:
-            raise error_for_response(response, "GET", path, self.where)
-        return self.read_body(response, path)
+        return self._read_resource(response, path)
 
     def get_with(self, path: str, query: Mapping[str, str]) -> Resource:
         """Return a resource, read with query options."""
-        response = self.request("get", path, args=dict(query))
-        if response.status != 200:
+        return self._read_resource(self.request("get", path, args=dict(query)), path)
+
+    def _read_resource(self, response: RestResponse, path: str) -> Resource:
+        """Return the resource that was asked for. A task may answer 202 while it runs."""
+        content = self.read_body(response, path) if response.status in (200, 202) else {}
+        if response.status != 200 and content.get("@odata.id") != path:
             raise error_for_response(response, "GET", path, self.where)
-        return self.read_body(response, path)
+        return content
 
     def post(
         self, path: str, body: Any, headers: Mapping[str, str] | None = None, timeout_s: float = REQUEST_TIMEOUT_S
@@ -247,22 +251,29 @@ class RedfishSession:
             raise BmcResourceMissing(f"{resource.get('@odata.id', 'the service')} links to no {link}", where=self.where)
         return target if len(target) > 1 else self.get(target["@odata.id"], *levels)
 
-    def members(self, collection: Resource) -> list[Resource]:
-        """Return the members of a collection, from all its pages. Members that did not come expanded are read."""
-        return [member for page in self.pages(collection) for member in page]
+    def members(self, collection: Resource, *, may_go: bool = False) -> list[Resource]:
+        """Return the members of a collection, from all its pages. Members that did not come expanded are read.
 
-    def pages(self, collection: Resource) -> Iterator[list[Resource]]:
+        One that `may_go` at any time is {} if it is gone since it was listed.
+        """
+        return [member for page in self.pages(collection, may_go=may_go) for member in page]
+
+    def pages(self, collection: Resource, *, may_go: bool = False) -> Iterator[list[Resource]]:
         """Yield the members of a collection page by page."""
         for _ in range(_MAX_PAGES):
-            yield self.reads.gather(partial(self._read_member, member) for member in collection.get("Members", []))
+            yield self.reads.gather(
+                partial(self._read_member, member, may_go) for member in collection.get("Members", [])
+            )
             following = collection.get("Members@odata.nextLink")
             if not following:
                 return
             collection = self.get(following)
         raise AssayError(f"a collection of more than {_MAX_PAGES} pages", where=self.where)
 
-    def _read_member(self, member: Resource) -> Resource:
-        return member if len(member) > 1 else self.get(member["@odata.id"])
+    def _read_member(self, member: Resource, may_go: bool) -> Resource:
+        with contextlib.suppress(*[BmcResourceMissing] if may_go else []):
+            return member if len(member) > 1 else self.get(member["@odata.id"])
+        return {}
 
     def require_own_machine(self) -> None:
         """Raise AssayError unless the machine is known to be the node's; it is asked before each order."""
@@ -329,15 +340,6 @@ class RedfishSession:
     def own_address(self) -> str:
         """Return this machine's address on the connection to the BMC."""
         return self._connection.own_address
-
-    def _service_root(self) -> Resource:
-        """Return the service root; {} where the BMC shows it only after login, against the standard."""
-        response = self.request("get", _ROOT)
-        if response.status == 401:
-            return {}
-        if response.status != 200:
-            raise error_for_response(response, "GET", _ROOT, self.where)
-        return self.read_body(response, _ROOT)
 
     def _open_session(self) -> None:
         limit_s = self.time.left(REQUEST_TIMEOUT_S)
