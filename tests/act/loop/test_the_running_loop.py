@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -289,6 +290,16 @@ def test_what_is_no_mistake_of_a_file_but_of_meaning_is_refused_too(fleet: Path)
     inventory.write_text(good + "\n")
     assert current.reload_if_changed() is not None
     assert current.is_usable
+
+
+def test_a_lab_goes_on_with_what_it_may_start_with(fleet: Path):
+    said: list[str] = []
+    read = lambda cache: replace(load_fleet(fleet, cache=cache), is_lab=True)  # noqa: E731 — as a lab's overlay makes it
+    current = FleetReloader(fleet, read, SystemClock(), said.append)
+    (inventory,) = (path for path in (fleet / "inventory").glob("*.yml") if "profile: managed" in path.read_text())
+    inventory.write_text(inventory.read_text().replace("profile: managed", "profile: manged"))
+    assert current.reload_if_changed() is not None
+    assert (current.is_usable, said) == (True, [])
 
 
 @pytest.mark.slow

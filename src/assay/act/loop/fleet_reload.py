@@ -161,7 +161,7 @@ class FleetReloader:
         try:
             cache = ParseCache()  # of files as they are now, which are parsed once
             fleet = self.read_fleet(cache)
-            self.refuse_errors(cache)
+            self.refuse_errors(fleet, cache)
             self.is_usable = True
             return fleet
         except AssayError as error:
@@ -169,8 +169,10 @@ class FleetReloader:
             self.report(f"the fleet's files changed, and cannot be used; goes on with what was read before: {error}")
             return None
 
-    def refuse_errors(self, cache: ParseCache | None = None) -> None:
-        """Raise AssayError, in a sentence, for files in which `assay check` finds errors."""
+    def refuse_errors(self, fleet: Fleet, cache: ParseCache | None = None) -> None:
+        """Raise AssayError, in a sentence, for files in which `assay check` finds errors. A lab may have some."""
+        if fleet.is_lab:
+            return
         problems = check_repository(self.root, self.clock.now(), cache=cache).problems
         if errors := [problem for problem in problems if problem.severity == "error"]:
             more = f" (and {len(errors) - 1} more)" if errors[1:] else ""

@@ -26,10 +26,8 @@ from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading
 
 if TYPE_CHECKING:
     from assay.act.loop.context import ControllerContext
-    from assay.act.loop.fleet_reload import FleetReloader
     from assay.act.loop.reconcile_loop import ReconcileLoop
     from assay.act.loop.reconcile_pass import PassReport
-    from assay.act.loop.snapshot import FleetSnapshotCache
     from assay.act.schedules.due_slots import SlotTask
     from assay.model.fleet import Fleet
     from assay.model.ledger_entry import LedgerEntry
@@ -102,8 +100,7 @@ def reconcile(
     if metrics and (once or settle):
         fix = "leave out --metrics, and call `assay metrics --to FILE` after it"
         raise AssayError("a process that ends after its round cannot serve metrics", fix=fix)
-    if not workspace.fleet.is_lab:  # it would act on real machines by what nobody could mean
-        workspace.fleet_reloader(LOG.info).refuse_errors()
+    workspace.fleet_reloader(LOG.info).refuse_errors(workspace.fleet)
     if not once and not settle:
         _run_loop(workspace, select, interval, form, metrics)
         return
@@ -146,7 +143,10 @@ def _run_loop(
         fleet_state = FleetSnapshotCache(context)
         with hold_rack_assignment(context) as assignment:
             if metrics:
-                _start_metrics_server(metrics, fleet_state, reloader)
+                from assay.tell.server.metrics_routes import start_metrics_server
+
+                url = start_metrics_server(metrics, lambda: fleet_state.context, lambda: reloader.is_usable, LOG.info)
+                LOG.info(f"metrics at {url}")
             loop = ReconcileLoop(fleet_state, assignment, reloader, select, listener, interval)
             _handle_hangup(loop, stop)
             loop.run(stop)
@@ -163,13 +163,6 @@ def _handle_hangup(loop: ReconcileLoop, stop: Event) -> None:
         loop.read_fleet_again()
 
     signal.signal(signal.SIGHUP, (lambda *_: stop.set()) if sys.stdin and sys.stdin.isatty() else read_again)
-
-
-def _start_metrics_server(address: str, fleet_state: FleetSnapshotCache, reloader: FleetReloader) -> None:
-    from assay.tell.server.metrics_routes import start_metrics_server
-
-    url = start_metrics_server(address, lambda: fleet_state.context, lambda: reloader.is_usable, LOG.info)
-    LOG.info(f"metrics at {url}")
 
 
 def _make_context(workspace: Workspace) -> ControllerContext:
