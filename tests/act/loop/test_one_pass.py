@@ -9,6 +9,7 @@ import pytest
 from assay.act.ingest.collection import collect_node_evidence, find_due_parts
 from assay.act.ingest.right_clock import WrongClock
 from assay.act.ingest.suite_runs import group_by_due_phases
+from assay.act.loop import reconcile_pass
 from assay.act.loop.reconcile_pass import (
     MAX_PASSES,
     PassReport,
@@ -92,6 +93,24 @@ def test_a_wrong_clock_of_the_controller_blames_no_node_and_decides_nothing(
     assert all(site.desk.evidence.latest(name) is None for name in names), "evidence with a wrong time is not kept"
     site.fault(ONE)
     assert record_decisions(memory) == 0
+
+
+def test_nothing_is_judged_by_files_that_broke_while_evidence_was_collected(site: Site, monkeypatch):
+    is_usable, judged = True, list[str]()
+
+    def collect(_fleet, names, **_):
+        nonlocal is_usable
+        is_usable = OTHER not in names
+        yield from (EvidenceDocument(name, site.clock.now(), {"probe": {"v": {"value": 1}}}) for name in names)
+
+    monkeypatch.setattr("assay.act.ingest.collection.stream_evidence", collect)
+    monkeypatch.setattr(reconcile_pass, "prepare_judgement", lambda *_: None)
+    monkeypatch.setattr(reconcile_pass, "run_due_suites", lambda _, names: judged.extend(names) or ["run"])
+    memory = FleetSnapshotCache(site.desk)
+    assert observe_nodes(memory, [ONE], may_judge=lambda: is_usable) == ["run"]
+    assert observe_nodes(memory, [OTHER], may_judge=lambda: is_usable) == []
+    assert judged == [ONE]
+    assert site.desk.evidence.latest(OTHER), "the evidence is kept, and judged with the next round"
 
 
 def test_a_channel_that_falls_silent_is_told_when_it_does_and_not_again(site: Site, monkeypatch):

@@ -177,6 +177,26 @@ def test_a_technicians_word_lets_the_node_be_looked_at_at_once(fleet: Path, monk
     assert looked == [NODE]
 
 
+def test_nothing_is_judged_by_files_that_decisions_do_not_use_yet(fleet: Path, monkeypatch):
+    running, asked = Running(fleet, fleet / ".assay" / "ledger.sqlite"), list[tuple[list[str], bool]]()
+
+    def observe(_, names: list[str], may_judge: Callable[[], bool]) -> list[str]:
+        if not asked:
+            policy = fleet / "specs" / "lifecycle" / "default.yaml"
+            policy.write_text(policy.read_text().replace("settle_minutes: 2", "settle_minutes: 3"))
+        asked.append((names, may_judge()))
+        return []
+
+    monkeypatch.setattr("assay.act.schedules.poll_schedule.MAX_GAP_S", 0.1)
+    monkeypatch.setattr(looping, "observe_nodes", observe)
+    running.start()
+    word = {"ticket": "0123456789abcdef", "title": "a cable", "who": "tom", "note": "reseated"}
+    running.elsewhere(LedgerEntry("d1", format_time(datetime.now(UTC)), "ticket.done", NODE, word))
+    running.until(lambda: len(asked) > 1)
+    running.end()
+    assert asked == [([NODE], False), ([NODE], True)], "the node is looked at again once the files are in use"
+
+
 READ_AT_ONCE = ("seatrial", "test", "production", "confirmation", "triage")
 READ_LATER = ("draining", "zap", "production-reboot", "production-netboot")
 """States that a node only passes, or that begin with a repair."""

@@ -191,8 +191,13 @@ def find_running_workflows(effects: Collection[str]) -> dict[str, str]:
 
 @_translate_database_errors()
 def enqueue_effect(context: ActionContext, intent: EffectIntent) -> str:
-    """Put an effect into the queue of its pool; return the id of its workflow."""
-    workflow = _next_workflow_id(intent.effect)
+    """Put an effect into the queue of its pool; return the id of its workflow: EFFECT, then EFFECT.2 and so on.
+
+    The first ones may have been deleted. Two enqueued at the same moment get the same id, and so are one workflow.
+    """
+    before = DBOS.list_workflows(workflow_id_prefix=intent.effect, load_input=False, load_output=False)
+    numbers = [int(workflow.workflow_id.partition(".")[2] or 1) for workflow in before]
+    workflow = f"{intent.effect}.{max(numbers) + 1}" if numbers else intent.effect
     fields = {
         name: getattr(intent, name) for name in ("effect", "action", "node", "decision", "reason", "params", "named_by")
     }
@@ -200,16 +205,6 @@ def enqueue_effect(context: ActionContext, intent: EffectIntent) -> str:
     with SetWorkflowID(workflow), SetEnqueueOptions(queue_partition_key=format_partition_key(node)):
         DBOS.enqueue_workflow(format_queue_name(node.pool), _effect_workflow, json.dumps(fields, default=dict))
     return workflow
-
-
-def _next_workflow_id(effect: str) -> str:
-    """Return EFFECT for the first attempt, then EFFECT.2 and so on. The first ones may have been deleted.
-
-    Two enqueued at the same moment get the same id, and so are one workflow.
-    """
-    before = DBOS.list_workflows(workflow_id_prefix=effect, load_input=False, load_output=False)
-    numbers = [int(workflow.workflow_id.partition(".")[2] or 1) for workflow in before]
-    return f"{effect}.{max(numbers) + 1}" if numbers else effect
 
 
 @_translate_database_errors()

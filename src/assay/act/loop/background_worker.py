@@ -92,9 +92,10 @@ class IntervalThrottle:
         self._last[name] = now
         return True
 
-    def reset(self, name: str) -> None:
-        """Make one name due."""
-        self._last.pop(name, None)
+    def reset(self, *names: str) -> None:
+        """Make these names due."""
+        for name in names:
+            self._last.pop(name, None)
 
     def reset_all(self) -> None:
         """Make every name due."""

@@ -143,6 +143,7 @@ class FleetReloader:
 
     def __post_init__(self) -> None:
         self._last_stamp: FleetStamp | None = self._read_stamp()
+        self.note_use()
         self.is_usable = True
 
     def read_again(self) -> None:
@@ -168,6 +169,14 @@ class FleetReloader:
             self.is_usable = False
             self.report(f"the fleet's files changed, and cannot be used; goes on with what was read before: {error}")
             return None
+
+    def note_use(self) -> None:
+        """Note that the fleet that was returned last is in use now."""
+        self._used_stamp = self._last_stamp
+
+    def is_current(self) -> bool:
+        """Whether checks, which read the files, would judge by the fleet that is in use."""
+        return self._read_stamp() == self._used_stamp
 
     def refuse_errors(self, fleet: Fleet, cache: ParseCache | None = None) -> None:
         """Raise AssayError, in a sentence, for files in which `assay check` finds errors. A lab may have some."""

@@ -100,7 +100,7 @@ class ReconcileLoop:
         self._running_tasks: dict[str, BackgroundWorker] = {}
         self._failures, self._throttle = FailureLog(), IntervalThrottle()
         self._nodes_in_worker, self._nodes_after_worker = frozenset[str](), set[str]()
-        self._nodes_to_decide = set[str]()
+        self._nodes_to_decide, self._unjudged = set[str](), set[str]()
         self._tickets_changed = self._is_clock_unknown = True
 
     def run(self, stop: Event) -> None:
@@ -145,6 +145,8 @@ class ReconcileLoop:
             changed_at = max(parse_time(state.since), parse_time(state.repaired_at))
             if polled_at.get(state.node, now) < changed_at.timestamp():
                 changed.append(state.node)
+        changed += self._unjudged
+        self._unjudged = set()
         self._poll_schedule.mark_due(changed)
 
     def read_fleet_again(self) -> None:
@@ -162,8 +164,8 @@ class ReconcileLoop:
     def _run_turn(self, wait_s: float = LEDGER_WAIT_S) -> None:
         """Wait up to `wait_s` for new entries; answer them, and start what is due."""
         self._look_at_clocks()
-        self._fleet_state.context.ledger.wait(self._last_seq, wait_s)
-        if self._throttle.is_due("reload", RELOAD_INTERVAL_S):
+        has_news = self._fleet_state.context.ledger.wait(self._last_seq, wait_s) > self._last_seq
+        if has_news or self._throttle.is_due("reload", RELOAD_INTERVAL_S):  # what checks have read is adopted first
             self._reload_fleet()
         if entries := self._fleet_state.take_new_entries():
             self._last_seq, self._tickets_changed = entries[-1].seq, True
@@ -259,12 +261,18 @@ class ReconcileLoop:
             scan_fabrics(
                 context, [node.name for node in context.fleet.nodes.values() if node.settings.fabric in fabrics]
             )
-        observe_nodes(self._fleet_state, names, validate=self._reloader.is_usable)
+        observe_nodes(self._fleet_state, names, may_judge=partial(self._may_judge, names))
         policy_states, states, now = context.policy.states, self._fleet_state.node_states(), self._now()
         for name in names:  # evidence must not become too old for what the node's state requires
             if name in states and (age_s := find_max_evidence_age_s(policy_states[states[name].state])):
                 self._poll_schedule.limit_interval(name, age_s, now)
-        self._throttle.reset("decide")
+        self._throttle.reset("reload", "decide")
+
+    def _may_judge(self, names: Collection[str]) -> bool:
+        """Return whether the fleet's files are those that decisions use; else these nodes are due once they are."""
+        is_current = self._reloader.is_current()
+        self._unjudged.update([] if is_current else names)
+        return is_current
 
     def _list_due_fabrics(self, now: float) -> Collection[str]:
         """Return the fabrics to scan with this round: those to prove, and unscheduled ones once an interval."""
@@ -307,6 +315,7 @@ class ReconcileLoop:
         context, names = replace(self._fleet_state.context, fleet=fleet), self._select_nodes(fleet)
         accept_commit(context)
         self._fleet_state.replace_context(context)
+        self._reloader.note_use()
         take_up_fleet(context)
         self._adopt_fleet(fleet, names)
         self._throttle.reset("decide")

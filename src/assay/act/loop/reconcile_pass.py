@@ -173,16 +173,17 @@ def prepare_judgement(fleet_state: FleetSnapshotCache, names: Sequence[str]) -> 
 
 
 @records_pass("observe")
-def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
-    """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
+def observe_nodes(
+    fleet_state: FleetSnapshotCache, names: Sequence[str], *, may_judge: Callable[[], bool] = lambda: True
+) -> list[str]:
+    """Collect evidence, judge it with the suites if these then `may_judge`, record its faults; return the run ids."""
     context = fleet_state.context
     burning, snapshot = follow_burn_ins(fleet_state, names), fleet_state.build_snapshot()
-    if validate:
-        prepare_judgement(fleet_state, names)
+    prepare_judgement(fleet_state, names)
     with _note_wrong_clock(fleet_state):
         evidence = collect_node_evidence(context, snapshot, names, burning)
     record_parts(context, evidence)
-    runs = run_due_suites(fleet_state, names) if validate else []
+    runs = run_due_suites(fleet_state, names) if may_judge() else []
     record_faults(context, evidence)
     return runs
 
