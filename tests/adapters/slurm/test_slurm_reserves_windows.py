@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.act.orders.operations import RESERVED, reserve_windows
+from assay.act.rollouts.rollout_advance import list_first_waves
 from assay.adapters.scheduler import PlannedWindow, ReservesWindows
 from assay.adapters.slurm import client
 from assay.adapters.slurm.adapter import SlurmScheduler
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.decide.state.operation_record import OPERATIONS
 from assay.ledger.ledger_reader import read_projection
 from assay.model.decision import DecisionCause
@@ -30,6 +32,7 @@ from assay.model.entries.node_entries import (
 from assay.model.errors import AssayError
 from assay.model.specs.trust_rules import TrustRules
 from assay.model.timestamps import format_time
+from tests.act.rollouts.rolling_fleet import RollingFleet
 from tests.support.slurm_cluster import needs_slurm, said, until
 from tests.support.slurm_room import adapter, context, job, state, submitted
 from tests.support.slurm_room import node as node_of
@@ -221,3 +224,38 @@ def test_a_node_that_assay_only_watches_is_not_reserved(node: str, tmp_path: Pat
     watched = Site(tmp_path, node, trust="watch")
     assert watched.turn() == ("planned", "")
     assert reservation(watched.ident) == {}
+
+
+def test_the_first_wave_of_a_rollout_is_reserved_until_it_leaves(take: Callable[[], str], tmp_path: Path):
+    first, second = take(), take()
+    rolling = RollingFleet(tmp_path / "fleet", tmp_path)
+    inventory = (
+        rolling.git.text("inventory/pool.yml").replace("    n1:", f"    {first}:").replace("    n2:", f"    {second}:")
+    )
+    rolling.git.write("inventory/pool.yml", inventory)
+    at = rolling.clock.at = datetime.now(UTC)
+    entries = (make_enrolled_entry(name, "pool-a", "production", at, f"S{n}") for n, name in ((1, first), (2, second)))
+    rolling.ledger.append(*entries)
+    rolling.add_rules("{lead_hours: 2}")
+    rolling.git.commit()
+    rolling.take_up()
+    rolling.set_version("2")
+    rolling.turn()
+
+    def round_of_controller() -> dict[str, str]:
+        made = rolling.context()
+        ours = replace(made, workloads=lambda node: adapter() if node.name in (first, second) else rolling.far)
+        reserve_windows(ours, list(list_first_waves(ours)))
+        return reservation(rolling.rollout.id)
+
+    seen = round_of_controller()
+    [wave] = seen["Nodes"].split(",")
+    assert int(seen["StartTime"]) == int((datetime.fromisoformat(rolling.rollout.started_at) + HOURS).timestamp())
+    assert rolling.rollout.members[wave].reserved == RESERVED
+    long, short = submitted("long", wave, 1, "--time=300"), job("short", wave, 600, "--time=60")
+    assert (is_running(long), is_running(short)) == (False, True)
+    rolling.clock.at += HOURS
+    rolling.turn()
+    assert rolling.kinds().count("move") == 1
+    assert round_of_controller() == {}
+    rolling.ledger.close()

@@ -25,7 +25,7 @@ from assay.act.loop.rack_leases import WHOLE_FLEET, RackAssignment, hold_rack_as
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.orders.operations import begin_due_operations, reserve_windows
 from assay.act.rollouts.commit_adoption import take_up_fleet
-from assay.act.rollouts.rollout_advance import advance_rollout
+from assay.act.rollouts.rollout_advance import advance_rollout, list_first_waves
 from assay.act.tickets.ticket_updates import update_tickets
 from assay.decide.faults.scheduler_disagreement import judge_cordons
 from assay.decide.moves.cordons import decide_recordons
@@ -55,7 +55,7 @@ def tell_people(context: ControllerContext, fleet_state: FleetSnapshotCache, *, 
     with hold_delivery_lease(context.ledger, keep=keep) as is_ours:
         if is_ours:
             update_tickets(context, fleet_state)
-            reserve_windows(context)
+            reserve_windows(context, list(list_first_waves(context)))
             for tell in context.tellers:
                 tell(context)
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import product
 from typing import cast
 
 from assay.act.actions.action import ActionContext
@@ -20,7 +19,7 @@ from assay.act.orders.orders import OperatorIdentity, WantedMove, find_policy_of
 from assay.act.orders.visitor_orders import OrderRefused
 from assay.adapters.scheduler import PlannedWindow, ReservesWindows, group_by_scheduler
 from assay.decide.rollouts.decide_rollouts import find_begin
-from assay.decide.rollouts.rollout_history import ROLLOUTS
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.operation_record import CUSTOMER, ENDED, OPERATIONS, OperationHistory, OperationRecord
 from assay.ledger.ledger_reader import read_projection
@@ -287,30 +286,44 @@ def begin_due_operations(fleet: Fleet, ledger: Ledger, states: Mapping[str, Node
                 ledger.append(*orders.begin_planned(record, states))
 
 
-def reserve_windows(context: ActionContext) -> None:
-    """Let schedulers start no job that would run into planned work. What a killed process left is corrected."""
+def reserve_windows(context: ActionContext, waves: Collection[tuple[Rollout, PlannedWindow]] = ()) -> None:
+    """Let schedulers start no job that would run into planned work. What a killed process left is corrected.
+
+    `waves`: when the first waves of rollouts leave.
+    """
     fleet, now = context.fleet, context.clock.now()
     known = read_projection(context.ledger, OPERATIONS).operations.values()
     records = [record for record in known if record.starts_at and parse_time(record.ends_at) > now]
-    names = {each.node for record in records for each in record.nodes if each.node in fleet.nodes}
+    work = [(set(rollout.members), rollout.id, window) for rollout, window in waves]
+    for record in records:
+        waiting = sorted(each.node for each in record.nodes if each.state not in ("running", *ENDED))
+        times = (int(parse_time(at).timestamp()) for at in (record.starts_at, record.ends_at))
+        work.append(({each.node for each in record.nodes}, record.id, PlannedWindow(tuple(waiting), *times)))
+    names = {name for of_work, *_ in work for name in of_work if name in fleet.nodes}
     nodes = [fleet.nodes[name] for name in sorted(names) if not fleet.is_watched(name)]
     for scheduler, ours in group_by_scheduler(nodes, context.workloads).nodes.items():
         if not isinstance(scheduler, ReservesWindows):
             continue
-        windows = dict[str, PlannedWindow]()
-        for record in (record for record in records if any(map(record.find, ours))):
-            waiting = {each.node for each in record.nodes if each.state not in ("running", *ENDED)}
-            times = (int(parse_time(at).timestamp()) for at in (record.starts_at, record.ends_at))
-            windows[record.id] = PlannedWindow(tuple(sorted(waiting.intersection(ours))), *times)
+        windows = {
+            ident: replace(window, nodes=tuple(name for name in window.nodes if name in ours))
+            for of_work, ident, window in work
+            if not of_work.isdisjoint(ours)
+        }
         try:
             problems = scheduler.reserve_windows(windows)
         except Exception as error:  # whatever it is, the other schedulers go on
             problems = dict.fromkeys(windows, describe_error(error).partition(" → ")[0])
-        for record, node in product(records, ours):
-            answer, each = OperationReservedEntry(record.id, problems.get(record.id, RESERVED)), record.find(node)
-            if each and each.state == "planned" and each.text != answer.reason:
-                ident = derive_id(answer.kind, record.id, node, answer.reason, format_time(now))
-                context.ledger.append(answer.make_entry(ident, format_time(now), node))
+        texts = {
+            (record.id, each.node): each.text for record in records for each in record.nodes if each.state == "planned"
+        }
+        texts |= {
+            (rollout.id, name): rollout.members[name].reserved for rollout, window in waves for name in window.nodes
+        }
+        for (ident, name), text in texts.items():
+            answer = OperationReservedEntry(ident, problems.get(ident, RESERVED))
+            if name in ours and text != answer.reason:
+                entry = derive_id(answer.kind, ident, name, answer.reason, format_time(now))
+                context.ledger.append(answer.make_entry(entry, format_time(now), name))
 
 
 def find_operation(ledger: Ledger, ident: str) -> OperationRecord:

@@ -5,31 +5,35 @@ Puts together what people see of a rollout: its progress as of now, what it wait
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from assay.act.actions.action import ActionContext
 from assay.act.loop.plan_inputs import DURATION_KINDS, median_action_durations, median_state_durations
-from assay.act.loop.projections import read_latest_outcomes
+from assay.act.loop.projections import read_latest_outcomes, read_node_states
 from assay.act.loop.rack_leases import WHOLE_FLEET, RackAssignment
 from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.adapters.scheduler import PlannedWindow
 from assay.decide.plan.inputs import FleetFacts
 from assay.decide.plan.rollout_nodes import estimate_stays, find_shortest_route
 from assay.decide.rollouts.decide_rollouts import (
     RolloutStep,
     decide_rollouts,
+    find_begin,
     forecast_waves,
     make_rollout_entries,
     snapshot_rollout,
 )
 from assay.decide.rollouts.node_progress import list_returned_nodes
-from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout
 from assay.decide.rollouts.rollout_waves import RolloutWave
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.declare.spec_values_read_by_checks import JudgingHashes
 from assay.fabric.design.node_cables import digest_node_cables
+from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.decision import REPAIR_ACTIONS
 from assay.model.entries.rollouts import CommitAdoptedEntry
@@ -37,6 +41,7 @@ from assay.model.facts import frozen
 from assay.model.fleet import Fleet
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.timestamps import hours
 
 
 def advance_rollout(fleet_state: FleetSnapshotCache, assignment: RackAssignment = WHOLE_FLEET) -> None:
@@ -78,6 +83,8 @@ def add_proof(
     return replace(snapshot, nodes=tuple(prove(view) for view in snapshot.nodes))
 
 
+WEEK_HOURS = 168
+"""No longer is it until waves may begin: the hours of a policy are of days of the week."""
 RECENT_ENTRIES = 50_000
 """Estimates are from the newest entries of the ledger: a page must not read all of a large one."""
 
@@ -117,8 +124,29 @@ def report_rollout(
     by_node = {state.node: state for state in states}
     facts = FleetFacts(by_node, median_action_durations(entries), median_state_durations(entries))
     is_out = any(progress.kind in ("out", "leaving", "held") for progress in step.progress)
-    hours = _estimate_wave(fleet.policy, facts, rollout) * (len(waves) + is_out)
-    return RolloutReport(rollout, step, waves, hours)
+    hours_left = _estimate_wave(fleet.policy, facts, rollout) * (len(waves) + is_out)
+    return RolloutReport(rollout, step, waves, hours_left)
+
+
+def list_first_waves(context: ActionContext) -> Iterator[tuple[Rollout, PlannedWindow]]:
+    """Yield the window of the first wave of each rollout that customers hear of before.
+
+    It has no nodes once one has its order, and while the rollout is paused or has ended: nothing is reserved then.
+    """
+    fleet, ledger, now, rules = context.fleet, context.ledger, context.clock.now(), context.fleet.policy.rollouts
+    for rollout in reversed(read_projection(ledger, ROLLOUTS).rollouts.values()):
+        earliest = find_begin(fleet.policy, rollout)
+        if now >= earliest + hours(WEEK_HOURS + rules.wait_hours):
+            return
+        begin = rules.find_open(earliest)
+        end = begin + hours(rules.wait_hours)
+        if rollout.takes_back or not rules.lead_hours or now >= end:
+            continue
+        nodes: Collection[str] = ()
+        if rollout.status == "running" and not any(member.order for member in rollout.members.values()):
+            snapshot, step = find_next_step(fleet, ledger, read_node_states(ledger).values(), rollout, now)
+            nodes = [node for wave in forecast_waves(snapshot, step.progress).waves[:1] for node in wave.nodes]
+        yield rollout, PlannedWindow(tuple(sorted(nodes)), int(begin.timestamp()), int(end.timestamp()))
 
 
 def _estimate_wave(policy: LifecyclePolicy, facts: FleetFacts, rollout: Rollout) -> float:

@@ -141,7 +141,8 @@ def decide_rollouts(snapshot: FleetSnapshot, rollout: Rollout) -> RolloutStep:
     due = tuple(node for node in progress if node.order_due)
     begin = find_begin(snapshot.policy, rollout)
     if snapshot.now < begin:
-        waits_for = f"customers were told: it begins at {format_minute(format_time(begin))}"
+        promised = f"customers were told: it begins at {format_minute(format_time(begin))}"
+        waits_for = "; ".join(dict.fromkeys([promised, *filter(None, (node.member.reserved for node in progress))]))
         return RolloutStep(progress, orders=due, proven=proven, waits_for=waits_for)
     wave, waits_for = _find_next_wave(snapshot, progress)
     orders = (*due, *(node for node in progress if node.node in wave))

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from assay.decide.state.node_state import NodeState
-from assay.model.entries.node_entries import MoveEntry, NodeRenamedEntry, OperationDeferredEntry, ZapRequestedEntry
+from assay.model.entries.node_entries import (
+    MoveEntry,
+    NodeRenamedEntry,
+    OperationDeferredEntry,
+    OperationReservedEntry,
+    ZapRequestedEntry,
+)
 from assay.model.entries.rollouts import (
     CommitAdoptedEntry,
     NodeProvenEntry,
@@ -61,6 +67,7 @@ class RolloutMember:
     proof: str = ""
     deferred_to: str = ""
     deferrals: int = 0
+    reserved: str = ""
 
     def has_left(self, policy: LifecyclePolicy, state: NodeState) -> bool:
         """Whether the node is out of service for this rollout, or is back with what its target state does."""
@@ -163,6 +170,8 @@ class RolloutHistory:
                 self._apply_proof(entry)
             case OperationDeferredEntry.kind:
                 self._apply_deferral(entry)
+            case OperationReservedEntry.kind:
+                self._apply_reservation(entry)
             case NodeRenamedEntry.kind:
                 self._rename(NodeRenamedEntry.read(entry).old, entry.node)
             case kind if kind in _CHANGES:
@@ -225,6 +234,12 @@ class RolloutHistory:
             later = replace(member, deferred_to=deferral.starts_at, deferrals=member.deferrals + 1)
             self._replace_member(rollout, later)
 
+    def _apply_reservation(self, entry: LedgerEntry) -> None:
+        answer = OperationReservedEntry.read(entry)
+        rollout = self.rollouts.get(answer.operation)
+        if rollout and (member := rollout.members.get(entry.node)):
+            self._replace_member(rollout, replace(member, reserved=answer.reason))
+
     def _replace_member(self, rollout: Rollout, member: RolloutMember) -> None:
         """Put a member into a copy of all: one copy for all entries that are applied together."""
         if rollout.members is not self._fresh_members.get(rollout.id):
@@ -269,6 +284,7 @@ ROLLOUTS = Projection(
             RolloutStartedEntry.kind,
             NodeProvenEntry.kind,
             OperationDeferredEntry.kind,
+            OperationReservedEntry.kind,
             MoveEntry.kind,
             ZapRequestedEntry.kind,
             NodeRenamedEntry.kind,

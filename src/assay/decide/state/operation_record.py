@@ -203,7 +203,9 @@ class OperationHistory:
 
     def _set_planned(self, entry: LedgerEntry, operation: str, state: OperationState, text: str) -> None:
         """Change what has not begun: on one node or on all."""
-        record = self.operations[operation]
+        record = self.operations.get(operation)
+        if record is None:  # it is a rollout's
+            return
         nodes = tuple(
             OperationOnNode(each.node, state, text, entry.at, each.order)
             if each.state == "planned" and entry.node in ("", each.node)

@@ -209,6 +209,12 @@ class RolloutRules(StrictModel):
         days = "every day" if len(set(window.days)) == len(WEEKDAYS) else ", ".join(window.days)
         return f"waves begin from {window.from_hour}:00 to {window.to_hour}:00 {window.time_zone}, {days}"
 
+    def find_open(self, at: datetime) -> datetime:
+        """Return the first time from `at` on at which a wave may begin. All time zones begin an hour at a quarter."""
+        while self.describe_closed_hours(at):
+            at = at.replace(minute=at.minute // 15 * 15, second=0, microsecond=0) + timedelta(minutes=15)
+        return at
+
 
 class Schedules(SpecDocument):
     """What the controller does by the clock. `time_zone` is the IANA name for crons that name none themselves.

@@ -35,7 +35,7 @@ def describe_rollout(fleet: Fleet, rollout: Rollout, expected_end: str) -> Opera
         OperationOnNode(
             node=name,
             state="succeeded" if member.proof else "running" if member.is_ordered_out and not ended else rest,
-            text=member.proof,
+            text=member.proof or ("" if member.order else member.reserved),
             at=member.ordered_at or rollout.started_at,
             order=derive_id("operation", rollout.id, name) if member.order else "",
             deferred_to=member.deferred_to,
