@@ -12,6 +12,7 @@ from assay.cli.workspace import Workspace
 from assay.decide.faults.telemetry_silence import list_unread
 from assay.decide.rollouts.rollout_history import RolloutHistory
 from assay.declare.loader import load_fleet
+from assay.model.entries.faults import ObservationFailedEntry
 from assay.model.timestamps import NEVER
 from assay.observe.last_seen import CONTACTS_FILE, LastSeen
 from assay.tell.customer.view import build_customer_view
@@ -136,17 +137,26 @@ def test_who_was_never_read_is_not_known_from_the_start_and_who_was_shut_down_ha
 
 
 def test_a_node_that_is_not_known_has_a_reason_and_a_next_step(ann):
-    file = ann.root / ".assay/heard.sqlite"
-    for known in ("not known: last read 2 h ago", "not known yet: never read"):
-        note_readings(ann.root, datetime.now(UTC) - 2 * HOUR)
-        if known.endswith("never read"):
-            file.unlink()
+    at = datetime.now(UTC)
+    failed = ObservationFailedEntry("probe", "no answer within 10 s").make_entry("f1", (at - HOUR).isoformat(), "n0003")
+    ann.ledger().append(failed)
+    task = "engineers: find out why nothing reads the node: assay observe"
+    silent = f"{task} (its probe did not answer: no answer within 10 s)"
+    for age, known, step in (
+        (timedelta(minutes=50), "", ""),
+        (timedelta(minutes=61), "not known: last read 61 min ago", silent),
+        (None, "not known yet: never read", silent),
+    ):
+        note_readings(ann.root, at - (age or HOUR))
+        if age is None:
+            (ann.root / ".assay/heard.sqlite").unlink()
         first, *rest = ann.types("explain", "n0003").splitlines()
         assert first.strip().endswith(known)
-        assert any(line.startswith("why") for line in rest)
-        step = "engineers: find out why nothing reads the node (assay observe n0003)"
-        assert [line for line in rest if line.startswith("next") and step in line]
-        assert f"→ {step}" in ann.types("status", "--node", "n0003")
+        assert [line for line in rest if line.startswith("next") and step in line] or not step
+        assert (f"→ {step}" in ann.types("status", "--node", "n0003")) == bool(step)
+    note_readings(ann.root, at - 2 * HOUR)
+    assert f"→ {silent}" in ann.types("status", "--node", "n0003")
+    assert f"→ {task} (nothing has asked it since: does assay reconcile run?)" in ann.types("status", "--node", "n0004")
 
 
 def test_a_node_whose_agent_and_bmc_are_silent_is_not_known_though_its_probe_answers(ann):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 from assay.decide.rollouts.rollout_history import RolloutHistory
 from assay.decide.state.node_projection import project_node_states
 from assay.declare.loader import load_fleet
+from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.entries.node_entries import NodeEnrolledEntry
 from assay.model.timestamps import parse_time
@@ -25,9 +27,10 @@ AT = "2026-11-22T12:00:00+00:00"
 
 
 class BigFleet:
-    """Records of 10,000 nodes, of which each hundredth waits for people."""
+    """Records of 10,000 nodes, of which each hundredth waits for people, and none was ever read."""
 
-    def __init__(self, count: int = NODES) -> None:
+    def __init__(self, ledger: Ledger, count: int = NODES) -> None:
+        self.ledger_for_reading = ledger
         small = load_fleet(ROOT)
         one = next(iter(small.nodes.values()))
         names = [f"n{number:05}" for number in range(count)]
@@ -58,8 +61,10 @@ class BigFleet:
 
 
 @pytest.fixture(scope="module")
-def records() -> Any:
-    return BigFleet()
+def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    ledger = Ledger.open(tmp_path_factory.mktemp("home") / "ledger.sqlite")
+    yield BigFleet(ledger)
+    ledger.close()
 
 
 def ask(**query: str) -> PageRequest:
@@ -75,7 +80,7 @@ def test_the_fleet_is_drawn_by_rack_and_its_parts_by_node(records: Any) -> None:
 
 def test_the_page_costs_as_much_a_node_as_that_of_a_smaller_fleet(records: Any) -> None:
     render_fleet_page(records, ask())  # compiles the templates
-    small = cpu_s(BigFleet(NODES // 10))
+    small = cpu_s(BigFleet(records.ledger_for_reading, NODES // 10))
     assert cpu_s(records) < 25 * small, "10 times as many nodes"
 
 

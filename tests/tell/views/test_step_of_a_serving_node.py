@@ -47,7 +47,13 @@ def test_drift_that_a_rollout_brings_waits_for_the_rollout_and_says_for_what(pap
     assert step("n2").who == "assay", "the rollout does not mend that"
 
 
+def test_what_a_node_out_of_service_must_pass_is_its_next_step(paper):
+    paper.add("n4", "production-reboot")
+    step = find_next_step(paper.story("n4"), paper.policy, {})
+    assert step.line == "assay: tests it: test and production must pass before it goes to production"
+
+
 def test_a_node_that_nothing_reads_waits_for_engineers(paper):
-    step = find_next_step(paper.story("n1"), paper.policy, {}, is_unread=True)
-    assert step.line == "engineers: find out why nothing reads the node (assay observe n1)"
+    step = find_next_step(paper.story("n1"), paper.policy, {}, unread="its probe did not answer")
+    assert step.line == "engineers: find out why nothing reads the node: assay observe (its probe did not answer)"
     assert find_next_step(paper.story("n1"), paper.policy, {}) == NOTHING_NEXT

@@ -13,7 +13,6 @@ from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile
 from assay.cli.options import FleetDir, OutputFormat, argument, complete_nodes, option
 from assay.cli.workspace import Workspace, pick_node_state
-from assay.decide.drift.sync_report import UNKNOWN_PREFIX
 from assay.decide.state.service_absences import list_fleet_absences
 from assay.model.errors import AssayError
 from assay.model.facts import from_json
@@ -54,9 +53,6 @@ def list_explanation_lines(
             yield from _label("done", steps[-DONE_SHOWN:], DONE_SHOWN)
     if (more := len(answer.incidents) - INCIDENTS_SHOWN) > 0:
         yield "", f"and {more} more incidents: --format json"
-    if answer.unread_since is not None and answer.sync:
-        unknown = (item.seen.removeprefix(UNKNOWN_PREFIX) for item in answer.sync.items if not item.is_known)
-        yield from _label("why", [*unknown][:1])
     yield from _list_next_lines(answer)
     if is_full and answer.cost:
         yield "cost", answer.cost

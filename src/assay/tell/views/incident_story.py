@@ -14,10 +14,13 @@ from assay.decide.faults.incidents import (
     list_open_incidents,
 )
 from assay.decide.state.node_state import NodeState, TransitionRecord
+from assay.model.entries.faults import ObservationFailedEntry
 from assay.model.facts import fact, shown
 from assay.model.faults.fault_record import FaultSeverity
+from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
+from assay.model.timestamps import parse_time
 from assay.tell.views.next_step import NOTHING_NEXT, NextStep, find_next_step, list_open_tickets
 
 if TYPE_CHECKING:
@@ -171,12 +174,30 @@ def read_steps(source: RecordSource, states: Iterable[NodeState]) -> dict[str, N
 
     ledger, trust, stories = source.ledger_for_reading, source.fleet.trust, dict[str, NodeStory]()
     opened_tickets = list_open_tickets(read_projection(ledger, TICKETS).values())
-    rollout = read_projection(ledger, ROLLOUTS).find_active()
+    rollout, failed = read_projection(ledger, ROLLOUTS).find_active(), read_projection(ledger, LAST_FAILURES)
     for state in unwell:
         policy, tickets = policies.get(state.state), opened_tickets.get(state.node, {})
-        step = find_next_step(state, policy, tickets, trust, rollout, is_unread=state.node in unread)
+        why = _explain_silence(failed.get(state.node), unread[state.node]) if state.node in unread else None
+        step = find_next_step(state, policy, tickets, trust, rollout, why)
         stories[state.node] = NodeStory((), step, unread.get(state.node))
     return stories
+
+
+def _note_failure(known: dict[str, LedgerEntry], entry: LedgerEntry) -> dict[str, LedgerEntry]:
+    known[entry.node] = entry
+    return known
+
+
+LAST_FAILURES = Projection[dict[str, LedgerEntry]]((ObservationFailedEntry.kind,), dict, _note_failure, dict)
+"""The newest entry about a channel of each node that stopped answering."""
+
+
+def _explain_silence(failed: LedgerEntry | None, since: str) -> str:
+    """Return why a node was not read since a time, "" for ever: a channel that stopped answering then is recorded."""
+    if failed is None or parse_time(failed.at) < parse_time(since):
+        return "nothing has asked it since: does assay reconcile run?"
+    content = ObservationFailedEntry.read(failed)
+    return f"its {content.channel} did not answer: {content.reason}"
 
 
 def read_stories(source: RecordSource, states: Iterable[NodeState]) -> dict[str, NodeStory]:

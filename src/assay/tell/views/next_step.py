@@ -115,13 +115,12 @@ def find_next_step(
     tickets: Mapping[str, Ticket],
     trust: Trust | None = None,
     rollout: Rollout | None = None,
-    *,
-    is_unread: bool = False,
+    unread: str | None = None,
 ) -> NextStep:
     """Return who must act next on a node. `tickets` are its open tickets by id, the most severe first.
 
     With `trust`, what waits for a person's yes, or is only watched, is a step too. `rollout`: the active one, which
-    brings what drifts. `is_unread`: the node serves and is not known.
+    brings what drifts. `unread`: why nothing reads the node, which serves and is not known; None for others.
     """
     if state.hold:
         return NextStep(state.hold.who, "release the node", state.hold.reason, "")
@@ -147,7 +146,7 @@ def find_next_step(
         who = find_actor(tickets[ticket].key) or "technicians"
         return NextStep(who, tickets[ticket].order, ", then ".join(sorted(typed, key=_is_last)), ticket)
     if policy and serves:
-        return _find_step_in_service(state, policy, rollout, is_unread=is_unread)
+        return _find_step_in_service(state, policy, rollout, unread)
     return _find_step_out_of_service(state, declared)
 
 
@@ -156,22 +155,25 @@ def _find_step_out_of_service(state: NodeState, declared: LifecycleState | None)
     if declared is None or is_left_to_people(state, declared):
         return NextStep("technicians and engineers", "look at the node, and certify it", state.note, "")
     task = f"goes on: {declared.summary}"
-    if state.burn_in and state.burn_in.is_running and state.burn_in.over_at:
-        task = f"goes on: the burn-in {state.burn_in.reason}"
+    phases = " and ".join(want.phase for want in declared.requires)
+    if state.burn_in and state.burn_in.is_running:
+        task = f"goes on: the burn-in {state.burn_in.reason}" if state.burn_in.over_at else task
+    elif phases and declared.pass_to:
+        task = f"tests it: {phases} must pass before it goes to {declared.pass_to}"
     if under_way := [effect.action for effect in state.unsettled_effects]:
         task = f"{', '.join(under_way)} under way"
     return NextStep("assay", task, "", "")
 
 
 def _find_step_in_service(
-    state: NodeState, policy: LifecyclePolicy, rollout: Rollout | None, *, is_unread: bool
+    state: NodeState, policy: LifecyclePolicy, rollout: Rollout | None, unread: str | None
 ) -> NextStep:
     """Return who acts on a node that serves, and on which no decision, ticket or person waits."""
     classes = {fault.fault_class for fault in state.open_faults}
     if rollout and classes and classes <= {*policy.breaker.drift} and state.node in rollout.unproven:
         return NextStep(f"rollout {rollout.id[:8]}", "brings the change in its wave", rollout.next_wave, "")
-    if is_unread and not classes:
-        return NextStep("engineers", "find out why nothing reads the node", f"assay observe {state.node}", "")
+    if unread is not None and not classes:
+        return NextStep("engineers", "find out why nothing reads the node: assay observe", unread, "")
     return NextStep("assay", "decides at its next round", state.note, "") if classes else NOTHING_NEXT
 
 
