@@ -177,8 +177,8 @@ def read_steps(source: RecordSource, states: Iterable[NodeState]) -> dict[str, N
     rollout, failed = read_projection(ledger, ROLLOUTS).find_active(), read_projection(ledger, LAST_FAILURES)
     for state in unwell:
         policy, tickets = policies.get(state.state), opened_tickets.get(state.node, {})
-        why = _explain_silence(failed.get(state.node), unread[state.node]) if state.node in unread else None
-        step = find_next_step(state, policy, tickets, trust, rollout, why)
+        silence = _explain_silence(failed.get(state.node), unread[state.node]) if state.node in unread else None
+        step = find_next_step(state, policy, tickets, trust, rollout, silence)
         stories[state.node] = NodeStory((), step, unread.get(state.node))
     return stories
 
