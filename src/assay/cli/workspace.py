@@ -231,7 +231,7 @@ def load_surrounding_fleet(fleet: Path | None) -> tuple[Fleet, dict[str, Node]]:
 
     Raises AssayError if the named folder is not a fleet repository.
     """
-    from assay.declare.loader import load_fleet
+    from assay.declare.loader import build_readable_fleet, load_fleet, read_draft
     from assay.declare.starter.new_repository import find_example
 
     root = fleet if fleet is not None else Path()
@@ -240,7 +240,7 @@ def load_surrounding_fleet(fleet: Path | None) -> tuple[Fleet, dict[str, Node]]:
         return loaded, dict(loaded.nodes)
     if fleet is not None:
         raise AssayError("there is no fault catalogue", where=str(fleet / "specs"), fix="name a fleet repository")
-    return load_fleet(find_example()), {}
+    return build_readable_fleet(read_draft(find_example())), {}  # the wheel packs specs, and no inventory
 
 
 def load_surrounding_catalog(fleet: Path | None) -> FaultCatalog:

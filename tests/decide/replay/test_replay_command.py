@@ -7,9 +7,12 @@ import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from typer.testing import CliRunner
 
+from assay.cli import app as cli
 from assay.decide.faults.detection import FaultObservation
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_enrolled_entry, make_fault_entry
+from assay.declare.starter import new_repository
 from assay.ledger.store import Ledger
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.timestamps import format_time
@@ -110,6 +113,19 @@ def test_it_needs_no_fleet_and_people_get_words(events, careful, tmp_path):
     assert answer.returncode == 0, answer.stderr
     assert "n0003: production → production-reboot, when idle" in answer.stdout
     assert "not in the fault catalogue: gpu.odd" in answer.stdout
+
+
+def test_without_a_fleet_the_specs_of_the_wheel_do(events, careful, tmp_path, monkeypatch):
+    """The wheel packs the example's specs without its inventory; a checkout has both."""
+    packed = tmp_path / "example"
+    packed.mkdir()
+    (packed / "specs").symlink_to(ROOT / "specs")
+    monkeypatch.setattr(new_repository, "find_example", lambda: packed)
+    monkeypatch.delenv("ASSAY_FLEET", raising=False)
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(cli.app, ["replay", "--policy", str(careful), "--events", str(events)])
+    assert answer.exit_code == 0, answer.exception
+    assert "n0003: production → production-reboot, when idle" in answer.stdout
 
 
 @pytest.mark.parametrize("wrong", ["no events", "no policy", "a line", "a folder", "another kind", "a bad limit"])

@@ -30,7 +30,7 @@ def declared(runs, monkeypatch):
 def build(runs) -> Path:
     """Build the report; Allure is not installed."""
     runs.standing()
-    with pytest.raises(Exception, match="Allure report needs Node"):
+    with pytest.raises(Exception, match=r"Allure report needs Node.*\n.*`npm ci` in the fleet repository"):
         build_reports(runs.fleet, runs.ledger, runs.folder, runs.folder / "evidence")
     return runs.folder / "index.html"
 

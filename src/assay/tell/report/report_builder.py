@@ -74,7 +74,7 @@ class AllureTools:
         """Return the tools of this environment, checkout or fleet. Raises AssayError where they are not installed."""
         tools = cls.find_installed(root)
         if tools is None:
-            fix = "in a checkout of assay, `.venv/bin/npm ci` installs it (make run and make test do that)"
+            fix = "install Node, then type `npm ci` in the fleet repository; in a checkout of assay: make run"
             raise AssayError("the Allure report needs Node and the npm package allure", fix=fix)
         return tools
 
