@@ -111,12 +111,18 @@ def test_a_new_class_that_would_have_closed_77_healthy_nodes_is_told_and_needs_a
     (closing,) = report.closed
     assert (closing.fault, len(closing.nodes), len(closing.healthy)) == ("hca.power.low", 77, 77)
     assert report.lost == ()
-    ((name, reason),) = report.find_excess(HistoryBound())
-    assert (name, reason) == (
-        "wrongly_closed",
-        "77 nodes (m000..m076) would have been closed, and proved healthy later; 1 may",
-    )
-    assert list(report.find_excess(HistoryBound(wrongly_closed=77))) == []
+    assert list(report.find_excess(HistoryBound())) == [
+        ("wrongly_closed", "77 nodes (m000..m076) would have been closed, and proved healthy later; 1 may"),
+        ("newly_closed", "77 nodes (m000..m076) would have been closed; 3 may"),
+    ]
+    assert list(report.find_excess(HistoryBound(wrongly_closed=77, newly_closed=77))) == []
+
+
+def test_many_nodes_that_only_the_new_version_closes_need_a_person_though_nothing_came_later(fleet) -> None:
+    after = with_catalog(fleet, hca_power_low=too_little_power())
+    for count, names in ((3, []), (4, ["newly_closed"])):
+        report = judge(fleet, after, [document(f"m{number:03}", HARMLESS) for number in range(count)], set())
+        assert [name for name, _ in report.find_excess(HistoryBound())] == names
 
 
 def test_the_same_catalogue_closes_and_loses_nothing(fleet) -> None:
@@ -209,7 +215,7 @@ def test_a_plan_is_refused_by_history_until_the_policy_in_git_allows_it(reposito
     plan = json.loads(run.stdout)
     assert [(each["fault"], each["healthy"]) for each in plan["history"]["closed"]] == [("hca.power.low", nodes)]
     assert "rollouts.history.wrongly_closed" in {each["limit"] for each in plan["refused"]}
-    repository.policy("rollouts:\n", "rollouts:\n  history: {wrongly_closed: 8}\n")
+    repository.policy("rollouts:\n", "rollouts:\n  history: {wrongly_closed: 8, newly_closed: 8}\n")
     run = run_assay("plan", "--fleet", repository.root, "--base", "main")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "would have closed 8 nodes (n0005..n0012), 8 of them proven healthy later: hca.power.low" in run.stdout

@@ -121,4 +121,4 @@ def test_with_a_ledger_at_hand_history_is_asked(repository) -> None:
     told = json.loads(run.stdout)["backtest"]
     assert (round(told["days"]), told["measurements"], told["unmapped"]) == (9, 1, 0)
     assert [(one["node"], one["acts"], one["still"]) for one in told["found"]] == [("n0005", True, True)]
-    assert "would have acted, and does not now" in assay_plan(repository.root, "--base", "main").stdout
+    assert "would have acted where the base did not: n0005" in assay_plan(repository.root, "--base", "main").stdout

@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.act.loop.history_replay import StoredHistory, replay_stored_history
+from assay.act.loop.history_replay import StoredHistory, replay_stored_history, replay_upgrade
 from assay.act.loop.plan_inputs import load_folder_revision
 from assay.cli.app import load_verb
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.declare.loader import load_fleet
+from assay.declare.starter.starter_record import StarterRecord
+from assay.declare.starter.upgrade_plan import FileChange, UpgradePlan
 from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -256,6 +258,34 @@ def test_the_verb_says_it_in_one_line_or_what_differs(fleet: Repository) -> None
     assert (code, document["identical"], document["verdicts"]) == (0, False, 0)
     assert document["differing"] > 0
     assert document["comparison"]["worse"] == 0
+
+
+def test_an_upgrade_that_tightens_a_limit_tells_of_nodes_that_the_newest_run_did_not_judge(fleet: Repository) -> None:
+    fleet.validate(2, "n0003")
+    ledger = Ledger.open(fleet.root / ".assay" / "ledger.sqlite")
+    ledger.append(make_enrolled_entry("n0005", "h100-a", "production", NOON - timedelta(days=1)))
+    ledger.close()
+    path = "specs/nodes/hgx-h100.yaml"
+    text = (fleet.root / path).read_text().replace("gpu_temperature: {value: 85", "gpu_temperature: {value: 5")
+    record = StarterRecord("1.0.0", "github", {}, {})
+    plan = UpgradePlan(record, "2.0.0", (FileChange(path, "updated", after=text.encode()),), {})
+    now = NOON + timedelta(hours=3)
+    stored = StoredHistory(fleet.root / ".assay" / "ledger.sqlite", fleet.store, fleet.root / "reports", now)
+    report, excess = replay_upgrade(plan, fleet.root, stored)
+    assert report
+    assert [(each.fault, each.nodes) for each in report.closed] == [("gpu.thermal", ("n0005",))]
+    assert (report.days, report.missing, excess) == (1.12, (), "")
+
+
+def test_a_run_of_a_lab_is_judged_as_in_the_lab(fleet: Repository) -> None:
+    where = fleet.root / ".assay" / "lab.sqlite"
+    ledger = Ledger.open(where, context="lab")
+    ledger.append(make_enrolled_entry("n0005", "h100-a", "production", NOON - timedelta(days=1)))
+    ledger.close()
+    with rejudge_run(fleet.root, run_of(fleet), fleet.store.folder, ledger=str(where), is_lab=True) as again:
+        assert again.equality.identical
+    with rejudge_run(fleet.root, run_of(fleet), fleet.store.folder, ledger=str(where)) as again:
+        assert any("the ledger of a lab" in one.reason for one in of(again, verdicts=["error"]))
 
 
 def test_new_checks_are_told_with_the_nodes_that_they_would_have_closed(fleet: Repository) -> None:

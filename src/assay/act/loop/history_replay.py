@@ -1,12 +1,13 @@
-"""Reads what a site has stored, and lets two versions of its specs and suites judge it: evidence, ledger, last run."""
+"""Reads what a site has stored, and lets two versions of its specs and suites judge it: evidence, ledger, runs."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 from assay.act.loop.plan_inputs import load_folder_revision
@@ -31,28 +32,37 @@ from assay.validate.runs.rejudge import COMMIT_FOLDERS, WORKING_FOLDER, rejudge_
 
 MOST_DOCUMENTS = 10_000
 """The documents that are read, newest first: on one core, each takes both versions some hundredths of a second."""
+MOST_RUNS = 12
+"""The runs that are judged again, newest first. A controller's newest run may be of one node that came back."""
 
 
 @frozen
 class StoredHistory:
-    """What a site has stored until `now`: its ledger, its evidence, and the runs in the folder `reports`."""
+    """What a site or its lab has stored until `now`: its ledger, its evidence, and the runs in `reports`."""
 
     ledger: Path | str
     evidence: EvidenceStore
     reports: Path
     now: datetime
+    is_lab: bool = False
 
 
 def replay_stored_history(
     root: Path, rev: str, before: FleetRevision, after: FleetRevision, stored: StoredHistory
 ) -> HistoryReport | None:
-    """Return what `after` would have done otherwise with the stored history; None if both judge alike.
+    """Return what `after` would have done otherwise with the stored history; None if suites and faults are alike.
 
-    `rev` is the commit of `after` in `root`, "" for the folder as it is.
+    `rev` is the commit of `after` in `root`, "" for the folder as it is. What changed limits do, a backtest says.
     """
     judges_alike = before.reads == after.reads and before.checks == after.checks
     if judges_alike and before.catalog == after.catalog:
         return None
+    return _replay(root, rev, before, after, stored, has_runs=not judges_alike)
+
+
+def _replay(
+    root: Path, rev: str, before: FleetRevision, after: FleetRevision, stored: StoredHistory, *, has_runs: bool
+) -> HistoryReport:
     since, entries = stored.now - timedelta(days=BACKTEST_DAYS), read_all_entries(stored.ledger) or []
     states = project_node_states(entries)
     replay, missing = HistoryReplay(before, after, states, StateTimeline(entries)), list[str]()
@@ -68,22 +78,26 @@ def replay_stored_history(
     if left := len(digests[MOST_DOCUMENTS:]):
         missing.append(f"the {format_count(left, 'oldest document')} of that time were not read")
     outcomes = 0
-    if not judges_alike:
-        try:
-            outcomes = _judge_last_run(replay, missing, root, rev, stored)
-        except AssayError as error:
-            missing.append(f"the last run was not judged again: {error.what}")
+    if has_runs and not (runs := _select_runs(stored.reports, since)):
+        missing.append("no run of that time is stored, so nothing says what the new checks would have said")
+    elif has_runs:
+        outcomes = _judge_runs(replay, missing, root, rev, stored, runs)
     proof = HealthProofs(states, stored.ledger)
     closed, lost = replay.compare(proof.is_healthy)
-    return HistoryReport(BACKTEST_DAYS, len(digests[:MOST_DOCUMENTS]), outcomes, closed, lost, tuple(missing))
+    known = max(since, parse_time(entries[0].at)) if entries else stored.now
+    days = float(f"{(stored.now - known) / timedelta(days=1):.3g}")
+    return HistoryReport(days, len(digests[:MOST_DOCUMENTS]), outcomes, closed, lost, tuple(missing))
 
 
 def replay_upgrade(plan: UpgradePlan, root: Path, stored: StoredHistory) -> tuple[HistoryReport | None, str]:
     """Return the report of an upgrade that is not written yet, and how it breaks the policy's bound, "" if it does not.
 
-    Where both sides changed a file, the new version's text is taken. Raises AssayError if the files as they are now
-    have mistakes.
+    It is None where no spec and no suite changes. Where both sides changed a file, the new version's text is taken.
+    Raises AssayError if the files as they are now have mistakes.
     """
+    touched = {change.path.partition("/")[0] for change in plan.changes if change.status not in ("unchanged", "kept")}
+    if not touched & {"specs", "suites"}:
+        return None, ""
     before = load_folder_revision(root)
     with tempfile.TemporaryDirectory(prefix="assay-upgrade-") as scratch:
         copied = Path(scratch)
@@ -104,34 +118,59 @@ def replay_upgrade(plan: UpgradePlan, root: Path, stored: StoredHistory) -> tupl
             after = load_folder_revision(copied)
         except AssayError as error:
             return HistoryReport(BACKTEST_DAYS, 0, 0, (), (), (f"not asked: {error.what}",)), ""
-        report = replay_stored_history(copied, "", before, after, stored)
-    excess = report.find_excess(after.policy.rollouts.history) if report else ()
+        report = _replay(copied, "", before, after, stored, has_runs=True)
+    excess = report.find_excess(before.policy.rollouts.history)  # the new version does not set its own bound
     return report, "; ".join(f"{reason} (rollouts.history.{name})" for name, reason in excess)
 
 
-def _judge_last_run(replay: HistoryReplay, missing: list[str], root: Path, rev: str, stored: StoredHistory) -> int:
-    """Judge the newest run by the new suites, and return how many of its outcomes they give otherwise."""
-    runs = list_runs(stored.reports)
-    if not runs:
-        missing.append("no run is stored, so nothing says what the new checks would have said")
-        return 0
-    with (
-        rejudge_run(root, runs[-1], stored.evidence.folder, rev or WORKING_FOLDER, ledger=str(stored.ledger)) as judged,
-        RunComparison(judged.old, judged.new) as comparison,
-    ):
-        changed = {(each.check, each.subject): each for each in comparison.changes("new_failure", "fixed")}
-        if unknown := comparison.deciding["newly_unknown"] + comparison.deciding["vanished"]:
-            missing.append(f"{format_count(unknown, 'outcome')} of the last run would no longer be known")
-        by_node: dict[str, tuple[list[RecordedOutcome], list[RecordedOutcome]]] = defaultdict(lambda: ([], []))
-        for side, path in enumerate((judged.old, judged.new)):
-            with StoredRun.open(path) as run:
-                checks, subjects = {key[0] for key in changed}, {key[1] for key in changed}
-                for each in run.outcomes(verdicts=["fail"], checks=checks, subjects=subjects) if changed else ():
-                    if (each.check, each.subject) in changed and not each.known and not each.observed:
-                        by_node[each.node][side].append(RecordedOutcome(run.run.id, run.run.at, each))
-        for name, outcomes in by_node.items():
-            replay.read_outcomes(name, outcomes)
-    return len(changed)
+def _select_runs(reports: Path, since: datetime) -> list[Path]:
+    """Return the newest runs that judged each node in each phase, the oldest of them first."""
+    known, selected = set[tuple[str, str]](), list[Path]()
+    for file in reversed(list_runs(reports)):
+        with StoredRun.open(file) as stored:
+            run, is_whole = stored.run, stored.is_complete
+        if parse_time(run.at) < since or len(selected) == MOST_RUNS:
+            break
+        judged = set(product(run.nodes, run.phases))
+        if is_whole and judged - known:
+            selected.append(file)
+            known |= judged
+    return selected[::-1]
+
+
+def _judge_runs(
+    replay: HistoryReplay, missing: list[str], root: Path, rev: str, stored: StoredHistory, runs: Sequence[Path]
+) -> int:
+    """Judge runs by the new suites and specs, and return how many of their outcomes these give otherwise."""
+    count, unknown = 0, 0
+    for file in runs:
+        again = rejudge_run(
+            root, file, stored.evidence.folder, rev or WORKING_FOLDER, ledger=str(stored.ledger), is_lab=stored.is_lab
+        )
+        try:
+            with again as judged, RunComparison(judged.old, judged.new) as comparison:
+                changes = comparison.deciding
+                count += sum(changes[kind] for kind in ("new_failure", "unexcused", "unseen", "fixed"))
+                unknown += changes["newly_unknown"] + changes["vanished"]
+                sides = [_read_failures(path) for path in (judged.old, judged.new)]
+        except AssayError as error:
+            missing.append(f"run {file.parent.name} was not judged again: {error.what}")
+            continue
+        for name in sorted({*sides[0], *sides[1]}):
+            replay.read_outcomes(name, (sides[0].get(name, []), sides[1].get(name, [])))
+    if unknown:
+        missing.append(f"{format_count(unknown, 'outcome')} of the newest runs would no longer be known")
+    return count
+
+
+def _read_failures(path: Path) -> dict[str, list[RecordedOutcome]]:
+    """Return by node the failures of a run that nothing excuses."""
+    by_node = defaultdict[str, list[RecordedOutcome]](list)
+    with StoredRun.open(path) as stored:
+        for each in stored.outcomes(verdicts=["fail"]):
+            if not each.known and not each.observed:
+                by_node[each.node].append(RecordedOutcome(stored.run.id, stored.run.at, each))
+    return by_node
 
 
 class HealthProofs:

@@ -50,8 +50,8 @@ def plan(
     not answer, the plan is made without it and says so.
 
     If fault classes, relations or checks change, both revisions judge the stored evidence of the last 30 days, what the
-    ledger recorded of logs, and the last run: which nodes the head would have closed, which of them were proven healthy
-    later, and which faults it no longer sees. Beyond the policy's `rollouts.history`, the plan refuses.
+    ledger recorded of logs, and the newest runs: which nodes the head would have closed, which of them were proven
+    healthy later, and which faults it no longer sees. Beyond the policy's `rollouts.history`, the plan refuses.
 
     With --store, `assay reconcile` holds the merge of this head to this plan: if another plan results then, the rollout
     waits for a person. The note is in refs/notes/assay-plan; push that ref if another clone applies the merge.
@@ -87,7 +87,9 @@ def plan(
             if not facts.missing:
                 from assay.act.loop import history_replay  # it judges runs, and loads pytest
 
-                stored = history_replay.StoredHistory(workspace.ledger_location, evidence, workspace.reports_dir, now)
+                stored = history_replay.StoredHistory(
+                    workspace.ledger_location, evidence, workspace.reports_dir, now, before.fleet.is_lab
+                )
                 history = history_replay.replay_stored_history(workspace.root, head, before, after, stored)
                 facts = replace(facts, history=history)
     except (LedgerError, ServerError) as error:

@@ -75,7 +75,14 @@ def rejudge(
     with ExitStack() as stack:
         with show_progress("judged") as show:
             judging = rejudge_run(
-                workspace.root, file, workspace.evidence_dir, spec, ledger=ledger, jobs=jobs, progress=show
+                workspace.root,
+                file,
+                workspace.evidence_dir,
+                spec,
+                ledger=ledger,
+                is_lab=workspace.home.is_lab,
+                jobs=jobs,
+                progress=show,
             )
             rejudged = stack.enter_context(judging)
         comparison = stack.enter_context(RunComparison(rejudged.old, rejudged.new))

@@ -94,9 +94,9 @@ def upgrade(
     The inventory, the fabric designs and every file of your own stay as they are; only what Python files import from
     inner modules of assay is imported from assay.fleetkit. Nothing is committed.
 
-    With a ledger, both versions judge its history and the stored evidence of the last 30 days: which nodes the new one
-    would have closed, which of them were proven healthy later, and which faults it no longer sees. Beyond the policy's
-    `rollouts.history` a person must look, and agree with --despite-history.
+    With a ledger, both versions judge its history, the stored evidence of the last 30 days and the newest runs: which
+    nodes the new one would have closed, which of them were proven healthy later, and which faults it no longer sees.
+    Beyond `rollouts.history` of the policy as it is now, a person must look, and agree with --despite-history.
 
     Exit codes: 0 shown or written, without a conflict; 1 there are conflicts to resolve, or history speaks against it;
     2 not done.
@@ -125,7 +125,8 @@ def _judge_history(site: SiteFiles, plan: UpgradePlan) -> tuple[HistoryReport | 
     from assay.observe.evidence_store import EvidenceStore
 
     evidence = EvidenceStore(workspace.evidence_dir)
-    stored = StoredHistory(workspace.ledger_location, evidence, workspace.reports_dir, workspace.clock.now())
+    now, is_lab = workspace.clock.now(), workspace.home.is_lab
+    stored = StoredHistory(workspace.ledger_location, evidence, workspace.reports_dir, now, is_lab)
     return replay_upgrade(plan, site.root, stored)
 
 

@@ -216,7 +216,7 @@ class HistoryReport:
     documents: int
     """How many documents of evidence both versions read."""
     outcomes: int
-    """How many outcomes of the last run the new suites give otherwise."""
+    """How many outcomes of the newest runs the new suites and specs give otherwise."""
     closed: tuple[JudgedOtherwise, ...]
     """What closes nodes by the new version only."""
     lost: tuple[JudgedOtherwise, ...]
@@ -234,6 +234,9 @@ class HistoryReport:
         if (wrong := self.wrongly_closed) and len(wrong) > bound.wrongly_closed:
             why = f"{format_nodes(wrong)} would have been closed, and proved healthy later; {bound.wrongly_closed} may"
             yield "wrongly_closed", why
+        closed = sorted({node for each in self.closed for node in each.nodes})
+        if len(closed) > bound.newly_closed:
+            yield "newly_closed", f"{format_nodes(closed)} would have been closed; {bound.newly_closed} may"
         lost = {(each.fault, node) for each in self.lost for node in each.nodes}
         if len(lost) > bound.lost_faults:
             named = format_list((each.fault for each in self.lost), 4)

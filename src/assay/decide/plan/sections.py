@@ -26,7 +26,7 @@ def format_backtest(plan: ChangePlan) -> Iterator[str]:
     history = f"{test.days:.3g} days of history: {format_count(test.measurements, 'measurement')} of changed limits"
     lost = f"; of {test.unmapped} nobody can say to which limit they were held" if test.unmapped else ""
     yield f"{history}, {format_count(test.faults, 'fault')}{lost}"
-    for acts, title in ((True, "would have acted, and does not now"), (False, "acts now, and would not have")):
+    for acts, title in ((True, "would have acted where the base did not"), (False, "would not have acted")):
         for change in (change for change in test.found if change.acts == acts):
             still = "; it is still so" if change.still else ""
             times = f", {change.times} times" if change.times > 1 else ""
@@ -40,7 +40,7 @@ def format_history(history: HistoryReport | None) -> Iterator[str]:
     if history is None:
         return
     read = f"{history.days:g} days of history: {format_count(history.documents, 'document')}"
-    yield f"{read}, {format_count(history.outcomes, 'outcome')} of the last run that differ"
+    yield f"{read}, {format_count(history.outcomes, 'outcome')} of the newest runs that differ"
     for each in history.closed:
         healthy = f"{len(each.healthy)} of them proven healthy later" if each.healthy else "none proven healthy later"
         yield f"would have closed {format_nodes(each.nodes)}, {healthy}: {each.fault}: {each.detail}"

@@ -164,13 +164,16 @@ class HistoryBound(StrictModel):
     """What a change of specs or suites may do otherwise with the stored history before a person must agree.
 
     - `wrongly_closed`: nodes that it would have closed and that were proven healthy later, without a repair.
+    - `newly_closed`: nodes that it would have closed, these among them.
     - `lost_faults`: faults that it no longer sees.
     """
 
     wrongly_closed: int = Field(default=1, ge=0)
+    newly_closed: int = Field(default=3, ge=0)
     lost_faults: int = Field(default=0, ge=0)
     source: str = (
-        "our own choice: one healthy node may have had a fault that comes and goes, two are a rule that is wrong"
+        "our own choice: one healthy node may have had a fault that comes and goes, two are a rule that is wrong; and "
+        "more than three nodes whose fault nobody saw are seldom all faulty"
     )
 
 

@@ -140,12 +140,14 @@ def rejudge_run(
     rev: str = "",
     *,
     ledger: str = "",
+    is_lab: bool = False,
     jobs: int = 1,
     progress: Callable[[OutcomesByPool], None] | None = None,
 ) -> Iterator[RejudgedRun]:
     """Judge the run in `file` again, on the evidence in `store`, with passes from `ledger` (path or URL).
 
-    `rev` is a commit, WORKING_FOLDER for the folder `root` as it is, "" for the commit that the run was judged by.
+    `rev` is a commit, WORKING_FOLDER for the folder `root` as it is, "" for the commit that the run was judged by. With
+    `is_lab` the run and the ledger are the lab's: what only the lab may judge by, such as its golden digests, counts.
     Raises AssayError where the run was not judged by a commit, or where there is nothing to judge. `progress` receives
     the progress.
     """
@@ -155,7 +157,7 @@ def rejudge_run(
         about = stored.about
     with tempfile.TemporaryDirectory(prefix="assay-rejudge-") as scratch:
         home = Path(scratch)
-        fleet = _load_fleet_of(root, manifest, rev, home / "fleet")
+        fleet = _load_fleet_of(root, manifest, rev, home / "fleet", is_lab=is_lab)
         digests = {name: digest for name, (digest, _) in documents.items()}
         evidence = link_evidence(manifest.evidence, store, digests, home)
         result = run_validation(
@@ -183,17 +185,17 @@ def rejudge_run(
         yield RejudgedRun(file, new, name, is_original, compare_exactly(file, new), tuple(programs))
 
 
-def _load_fleet_of(root: Path, manifest: RunManifest, rev: str, into: Path) -> Fleet:
-    """Return the fleet of a revision, extracted to a folder. Raises AssayError."""
-    run = manifest.run
+def _load_fleet_of(root: Path, manifest: RunManifest, rev: str, into: Path, *, is_lab: bool) -> Fleet:
+    """Return the fleet of a revision, extracted to a folder, without addresses of a lab. Raises AssayError."""
+    run, overlays = manifest.run, () if is_lab else None
     if rev == WORKING_FOLDER:
-        return load_fleet(root)
+        return load_fleet(root, overlays)
     if not rev and (run.dirty or not run.spec_commit):
         raise _no_commit_error(run, "uncommitted changes" if run.dirty else "a folder without git")
     extract_commit(root, resolve_commit(root, rev or run.spec_commit), into)
     if not rev and hash_folders(into / "suites") != run.suite_hash:
         raise _no_commit_error(run, "files in suites/ that git does not track")
-    return load_fleet(into)
+    return load_fleet(into, overlays)
 
 
 def _no_commit_error(run: SuiteRun, state: str) -> AssayError:
