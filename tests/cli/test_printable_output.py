@@ -68,7 +68,7 @@ ELSEWHERE = {
         "boot",
         "replay",
     ),  # read files
-    *("observe", "faults", "agent", "slurm", "lab", "context", "fabric"),  # read nodes, logs, fabrics
+    *("observe", "faults", "console", "agent", "slurm", "lab", "context", "fabric"),  # read nodes, logs, fabrics
     *("suites", "validate", "results", "collectives", "rejudge", "gate", "report", "prune"),  # read runs
     *("serve", "reconcile", "hold", "release", "move", "operations", "zap", "certify", "approve", "decline"),  # act
 }

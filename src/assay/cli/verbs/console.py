@@ -34,10 +34,10 @@ def console(
     from assay.adapters.bmc.console import render_conserver
     from assay.observe.logs.console_log import CONSOLES, format_line, search_console
 
-    if conserver == bool(node):
-        raise AssayError("name a node, or ask for conserver.cf", fix="assay console NODE, or assay console --conserver")
     workspace = Workspace(fleet.resolve())
     folder, declared = workspace.data_dir / CONSOLES, workspace.fleet
+    if conserver == bool(node):
+        raise AssayError("name a node, or ask for conserver.cf", fix="assay console NODE, or assay console --conserver")
     if conserver:
         folder.mkdir(parents=True, exist_ok=True)
         typer.echo(render_conserver(declared.nodes.values(), declared.root, folder), nl=False)
