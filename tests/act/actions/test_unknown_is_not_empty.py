@@ -16,12 +16,13 @@ import yaml
 from assay.act.actions.action import ACTION_NAMES, ActionContext, EffectIntent, load_action
 from assay.act.effects.effect_attempt_and_verification import verify_safely
 from assay.act.effects.gates import must_attempt_wait
-from assay.act.remedies import boot
+from assay.act.remedies import bmc_updates, boot
 from assay.act.remedies.dossier_build import locate_diagnostics, locate_dossier
 from assay.act.remedies.firmware_stages import list_managed_components
 from assay.act.remedies.gpu_occupancy import add_processes, require_empty
 from assay.act.schedules.idle_visits import find_exclusion
 from assay.adapters.bmc import client
+from assay.adapters.bmc.firmware import FirmwareInventory
 from assay.adapters.scheduler import NoScheduler, SchedulerNodeStatus, group_by_scheduler, read_node_status
 from assay.cli.verbs.collectives import select_free_nodes
 from assay.decide.state.node_state import NodeState
@@ -138,16 +139,16 @@ class Bmc:
     def reset_system(self, kind: str) -> None:
         self.world.resets.append(kind)
 
-    def read_running_firmware(self) -> dict[str, Any]:
-        if self.world.lacks.get("bmc"):
-            return {}
-        parts = list_managed_components(self.world.fleet, NODE)
-        return {ident: value(part.version) for part in parts for ident in part.inventory}
+
+def read_firmware(bmc: Bmc) -> FirmwareInventory:
+    parts = [] if bmc.world.lacks.get("bmc") else list_managed_components(bmc.world.fleet, NODE)
+    return FirmwareInventory({ident: value(part.version) for part in parts for ident in part.inventory}, {}, {})
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(tmp_path)
+    monkeypatch.setattr(bmc_updates, "read_firmware_inventory", read_firmware)
     monkeypatch.setattr(transport.TransportRegistry, "transport_for", lambda *_: made)
     for action in ACTION_NAMES:
         load_action(action)
