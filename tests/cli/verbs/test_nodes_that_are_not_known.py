@@ -156,7 +156,7 @@ def test_a_node_that_is_not_known_has_a_reason_and_a_next_step(ann):
         assert (f"→ {step}" in ann.types("status", "--node", "n0003")) == bool(step)
     note_readings(ann.root, at - 2 * HOUR)
     assert f"→ {silent}" in ann.types("status", "--node", "n0003")
-    assert f"→ {task} (nothing has asked it since: does assay reconcile run?)" in ann.types("status", "--node", "n0004")
+    assert f"→ {task} (no try is on record since: does assay reconcile run?)" in ann.types("status", "--node", "n0004")
 
 
 def test_a_node_whose_agent_and_bmc_are_silent_is_not_known_though_its_probe_answers(ann):

@@ -195,7 +195,7 @@ LAST_FAILURES = Projection[dict[str, LedgerEntry]]((ObservationFailedEntry.kind,
 def _explain_silence(failed: LedgerEntry | None, since: str) -> str:
     """Return why a node was not read since a time, "" for ever: a channel that stopped answering then is recorded."""
     if failed is None or parse_time(failed.at) < parse_time(since):
-        return "nothing has asked it since: does assay reconcile run?"
+        return "no try is on record since: does assay reconcile run?"
     content = ObservationFailedEntry.read(failed)
     return f"its {content.channel} did not answer: {content.reason}"
 

@@ -77,8 +77,7 @@ def run_remote_shard(remote: RemoteShard) -> None:
         failure = _judge_shard(remote, store, signals)
         merge_worker_files(store)
         if failure is not None:
-            with closing(sqlite3.connect(store)) as data, data:
-                data.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (SHARD_END_KEY, failure))
+            _write_shard_end(store, failure)
         _publish_store(store, remote.delivered_store)
 
 
@@ -156,6 +155,11 @@ def _read_file_state(store: Path) -> list[tuple[int, int]]:
     """Return times and sizes that change whenever a store is written to."""
     files = [path.stat() for path in (store, store.with_name(f"{store.name}-wal")) if path.exists()]
     return [(status.st_mtime_ns, status.st_size) for status in files]
+
+
+def _write_shard_end(store: Path, failure: str) -> None:
+    with closing(sqlite3.connect(store)) as data, data:
+        data.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (SHARD_END_KEY, failure))
 
 
 def _publish_store(store: Path, delivered: Path) -> None:
