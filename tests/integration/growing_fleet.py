@@ -70,6 +70,7 @@ NOT_COUNTED = {
         *("agent", "serve", "observe", "validate", "rejudge", "reconcile", "schedules run", "slurm orders"),
         *("suites verify", "fabric scan", "fabric import", "collectives run", "discover delivery"),
     ),
+    "reads what another program recorded of one console": ("console",),
     "is about one machine, question, ticket or rollout": (
         *(
             "discover take-over",

@@ -104,10 +104,12 @@ def test_a_customer_in_the_middle_ends_it_and_that_is_neither_pass_nor_fail(desk
     busy(room, OTHER)
     room.change(NODE, lambda state: state["fails"].update(probe_hangs=True))
     jobs: list[str] = []
+    customers: list[Thread] = []
 
     def as_soon_as_it_runs(line: str) -> None:
         if "loading" in line:
-            Thread(target=come, daemon=True).start()
+            customers.append(Thread(target=come, daemon=True))
+            customers[-1].start()
 
     def come() -> None:
         while not is_asked(room, NODE):
@@ -115,6 +117,8 @@ def test_a_customer_in_the_middle_ends_it_and_that_is_neither_pass_nor_fail(desk
         jobs.append(busy(room, NODE))
 
     ended = verify_idle(replace(desk, progress=as_soon_as_it_runs), task(desk))
+    for customer in customers:
+        customer.join()  # the node may be free before the scheduler's answer has arrived
     assert came(ended)["yielded"] == {jobs[0]: [NODE]}
     [visit] = desk.ledger.entries(kinds=["node.loaded"])
     assert visit.body["reason"] == jobs[0]

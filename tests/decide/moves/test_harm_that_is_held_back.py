@@ -16,6 +16,7 @@ from assay.model.fleet import Fleet
 from assay.model.ticket import Ticket
 from assay.tell.views.fleet import list_cells
 from assay.tell.views.fleet_news import _list_waiting
+from assay.tell.views.incident_story import NodeStory
 from assay.tell.views.next_step import find_next_step, find_waiting_decision
 from tests.support.places import ROOT
 
@@ -70,8 +71,9 @@ def test_by_default_a_leak_leaves_beyond_the_limits(paper):
 
 def test_it_is_waited_for_by_name(leaking, tmp_path):
     fleet = Fleet(tmp_path, leaking.nodes, policies={"default": leaking.policy})
-    stories = [*leaking.stories().values()]
-    groups = {group.who: dict(group.nodes) for group in _list_waiting(fleet, stories, list_cells(fleet, stories), [])}
+    states = leaking.stories()
+    stories = {name: NodeStory((), find_next_step(state, leaking.policy, {})) for name, state in states.items()}
+    groups = {group.who: dict(group.nodes) for group in _list_waiting(stories, list_cells(fleet, states.values()))}
     assert groups["the limits of the policy"].keys() == {"n3"}
     assert [who for who, nodes in groups.items() if "n3" in nodes] == ["the limits of the policy"]
     assert "held back" in groups["the limits of the policy"]["n3"]

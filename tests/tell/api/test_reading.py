@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from assay.model.fleet import Fleet
+from assay.observe.logs.console_log import CONSOLES
 from assay.tell.api.conditional_answers import ChangeStream
 from assay.tell.api.endpoints import ENDPOINTS
 from assay.tell.server.app_state import AppState
@@ -203,7 +204,10 @@ def says_something(schemas: dict[str, Any], said: dict[str, Any]) -> bool:
     return bool(said.get("description") or schemas.get(said.get("$ref", "").rpartition("/")[2], {}).get("description"))
 
 
-def test_the_document_is_openapi_and_every_answer_is_as_it_says(ann: Caller) -> None:
+def test_the_document_is_openapi_and_every_answer_is_as_it_says(state: AppState, ann: Caller) -> None:
+    console = state.records.data_dir / CONSOLES / "n0007.log"
+    console.parent.mkdir(exist_ok=True)
+    console.write_text("[-- Console up -- Tue Dec  1 04:31:45 2026]\r\nn0007 login:")
     document = ann.get(f"{API}/openapi.json").json
     validate(document)
     made = ann.post(f"{API}/operations", OPERATION, content_type="application/json").json["id"]

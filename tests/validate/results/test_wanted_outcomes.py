@@ -54,7 +54,7 @@ def test_a_run_that_judged_nothing_is_not_well_and_a_choice_of_nothing_may_be(ke
 @pytest.mark.parametrize(
     ("wanted", "what", "fix"),
     [
-        (OutcomeFilter(nodes=("n3",)), "the run judged no node n3", "the run has, among others, n1, n2"),
+        (OutcomeFilter(nodes=("n3",)), "the run judged no node n3", "did you mean n2 or n1"),
         (OutcomeFilter(pools=("h100-b",)), "no pool h100-b", "did you mean h100-a"),
         (OutcomeFilter(checks=("test_heet",)), "no check test_heet", "did you mean test_heat"),
         (OutcomeFilter(checks=("ow",)), "no check ow", "did you mean '*ow*'?"),

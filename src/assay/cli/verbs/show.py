@@ -112,10 +112,10 @@ def _node_values(host: HostDeclaration) -> Iterator[EffectiveValue]:
         layer = find_deciding_layer(host.layers, name)
         if layer is None:
             continue
-        if SECRET_NAME.search(name):
-            yield EffectiveValue(
-                document, (name,), _show_reference_only(content), layer.document.where((*layer.path, name))
-            )
+        if SECRET_NAME.search(name):  # of a credential, the reference and nothing else
+            keys = REFERENCE_KEYS if isinstance(content, Mapping) else ()
+            reference = {key: content[key] for key in keys if key in content} or HIDDEN_VALUE
+            yield EffectiveValue(document, (name,), reference, layer.document.where((*layer.path, name)))
             continue
         for path, data, where in walk_entries((name,), [_declared_value(layer, name)]):
             yield EffectiveValue(document, path, _redact_data(str(path[-1]), data), where)
@@ -137,12 +137,6 @@ def _redact_data(name: str, data: Any) -> Any:
     if isinstance(data, list):
         return [_redact_data(name, value) for value in data]
     return HIDDEN_VALUE if isinstance(data, str) and (SECRET_NAME.search(name) or find_secret_shape(data)) else data
-
-
-def _show_reference_only(content: Any) -> Any:
-    """Return the reference in a credential, and nothing else of it."""
-    references = {key: content[key] for key in REFERENCE_KEYS if key in content} if isinstance(content, Mapping) else {}
-    return references or HIDDEN_VALUE
 
 
 def _spec_values(draft: RepositoryDraft, spec: SpecDocument) -> Iterator[EffectiveValue]:

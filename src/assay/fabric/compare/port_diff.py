@@ -182,17 +182,14 @@ def _follow_ends(rows: PortRows, start: Iterable[RowPort], problems: list[str]) 
         if digits not in by_number:
             device_rows = rows.get(digits, ())
             by_number[digits] = {row[0]: row for row in device_rows}
-            problems += [f"port {port} of 0x{digits} is listed twice" for port in _list_duplicates(device_rows)]
+            counts = sorted(Counter(port for port, *_ in device_rows).items())
+            problems += [f"port {port} of 0x{digits} is listed twice" for port, count in counts if count > 1]
         here = PortId(f"0x{digits}", int(number))
         row = by_number[digits].get(number)
         if row and here not in ends:
             ends[here] = PortId(f"0x{row[1]}", int(row[2])), row[3]
             todo.append((row[1], row[2]))
     return ends
-
-
-def _list_duplicates(rows: Iterable[PortRow]) -> list[str]:
-    return sorted(number for number, count in Counter(row[0] for row in rows).items() if count > 1)
 
 
 def _make_rows(cables: Iterable[DiscoveredCable]) -> PortRows:

@@ -50,7 +50,7 @@ def suggest_names(name: str, known: Collection[str], otherwise: str = "") -> str
 
     if near := get_close_matches(name, known, n=8, cutoff=0.5):
         folded = fold_names(near)
-        return f"did you mean {' or '.join(folded if len(folded) <= 3 else sorted(near[:3]))}?"
+        return f"did you mean {' or '.join(folded if len(folded) < min(4, len(near)) else near[:3])}?"
     return otherwise or (f"known: {format_list(sorted(known))}" if known else "")
 
 
