@@ -15,7 +15,7 @@ import pytest
 from tests.architecture.source_tree import SourceModule, count_body_lines
 from tests.support.places import ROOT
 
-MAX_LINES = 154_761
+MAX_LINES = 154_783
 MAX_MODULES = 848
 MAX_SCRAPS = 47
 MAX_SKIPPED_FORMATS = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_sections import AutomationLimits
 from assay.model.specs.trust_rules import TrustRules
 
 TRUSTED = "trust: {fleet: act}\n"
@@ -11,4 +12,5 @@ TRUSTED = "trust: {fleet: act}\n"
 
 def trusted_policies() -> dict[str, LifecyclePolicy]:
     """Return the policies of a fleet that declares nothing else."""
-    return {"p": LifecyclePolicy.model_construct(name="p", trust=TrustRules(fleet="act"), effects={})}
+    limits = AutomationLimits(pool_percent=100, rack_concurrent=100, reboots_per_hour=1000)
+    return {"p": LifecyclePolicy.model_construct(name="p", trust=TrustRules(fleet="act"), effects={}, limits=limits)}

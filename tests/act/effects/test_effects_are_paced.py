@@ -14,7 +14,8 @@ import pytest
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.act.effects import dbos_workflows
-from assay.act.effects.effect_journal import EFFECT_KINDS
+from assay.act.effects.effect_attempt_and_verification import must_wait_to_begin
+from assay.act.effects.effect_journal import EFFECT_KINDS, journal_intent
 from assay.act.effects.pending_effect_runner import run_effects
 from assay.act.effects.workflow_queues import keep_engine_running
 from assay.act.loop.context import ControllerContext
@@ -123,6 +124,23 @@ def test_who_stops_a_controller_waits_for_no_deed_and_the_ledger_has_it_open(tmp
     assert time.monotonic() - begun < 300, "a deed takes twice as long"
     kinds = [entry.kind for entry in desk.ledger.entries(kinds=EFFECT_KINDS)]
     assert kinds == ["effect.intent"] * 2, "what had not begun was not journalled"
+
+
+def test_what_a_killed_controller_began_counts_before_somebody_takes_it_up(tmp_path: Path, watched):
+    desk = paced(tmp_path, pool=3, rack=2, per_minute=1000)
+    action, names = watched(desk, 0.0), list(desk.fleet.nodes)
+    intents = [EffectIntent(f"e{name}", "zap", name, "d1", "") for name in names]
+
+    def waits() -> list[str]:
+        return [intent.node for intent in intents if must_wait_to_begin(desk, intent)]
+
+    journal_intent(desk, action, intents[0])
+    assert waits() == []
+    journal_intent(desk, action, intents[3])
+    assert waits() == names[6::3], "the others of its rack"
+    journal_intent(desk, action, intents[1])
+    begun = {names[0], names[1], names[3]}
+    assert waits() == [name for name in names if name not in begun], "what has begun goes on"
 
 
 def until(true: Callable[[], object]) -> None:

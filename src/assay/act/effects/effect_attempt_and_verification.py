@@ -19,7 +19,13 @@ from assay.act.actions.action import (
 )
 from assay.act.effects import effect_journal
 from assay.act.effects.effect_journal import find_journaled_effect, is_same_machine
-from assay.act.effects.gates import describe_wait, find_newer_commit, must_attempt_wait, must_wait_for_trust
+from assay.act.effects.gates import (
+    describe_wait,
+    find_newer_commit,
+    must_attempt_wait,
+    must_wait_for_room,
+    must_wait_for_trust,
+)
 from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.declare.stand_ins import refuse_node
 from assay.ledger.leases import hold_node_lease
@@ -54,7 +60,9 @@ def must_wait_to_begin(context: ActionContext, intent: EffectIntent) -> bool:
         return True
     known = find_journaled_effect(context, intent)
     may_begin = known is None or known.status == "tried"
-    return may_begin and (must_wait_for_trust(context, intent) or must_attempt_wait(context, intent))
+    return may_begin and any(
+        gate(context, intent) for gate in (must_wait_for_trust, must_attempt_wait, must_wait_for_room)
+    )
 
 
 def run_action(

@@ -1,8 +1,9 @@
 """Holds effects back that may not begin now. Asked before an effect enters its queue, and again before each attempt.
 
-Three reasons: the order is too old, or the trust step of its action asks for a person; the effect would disturb who
-works on the node, because somebody closed it after the decision, or its scheduler cannot be read; another controller
-works with a newer commit. By the older spec, a node that has the new firmware would look wrong, and be flashed back.
+Four reasons: the order is too old, or the trust step of its action asks for a person; the effect would disturb who
+works on the node, because somebody closed it after the decision, or its scheduler cannot be read; as many as may run
+at once have begun; another controller works with a newer commit. By the older spec, a node that has the new firmware
+would look wrong, and be flashed back.
 """
 
 from __future__ import annotations
@@ -81,6 +82,24 @@ def must_attempt_wait(context: ActionContext, intent: EffectIntent) -> bool:
         return False
     node_state = read_node_states(context.ledger).get(intent.node)
     return _may_disturb(intent, node_state) and bool(_find_waiting_nodes(context, [intent.node]))
+
+
+def must_wait_for_room(context: ActionContext, intent: EffectIntent) -> bool:
+    """Whether as many effects have begun in the pool or the rack as may run at once.
+
+    The queue counts what runs. What a killed controller began goes on in the world before somebody takes it up.
+    """
+    node, nodes = context.fleet.nodes[intent.node], context.fleet.nodes
+    begun = {
+        state.node
+        for state in read_node_states(context.ledger).values()
+        for effect in state.effects
+        if effect.standing in ("intent", "done") and effect.action not in ("cordon", "uncordon")
+    }
+    in_pool = [nodes[name] for name in nodes.keys() & begun - {node.name} if nodes[name].pool == node.pool]
+    in_rack = [other for other in in_pool if (other.site, other.rack) == (node.site, node.rack)]
+    limits = context.fleet.policy.limits.effects_at_once
+    return len(in_pool) >= limits.pool or len(in_rack) >= limits.rack
 
 
 def _may_disturb(intent: EffectIntent, node_state: NodeState | None) -> bool:
